@@ -1,0 +1,2 @@
+// Package projection turns raw records into what the join needs of them.
+package projection
