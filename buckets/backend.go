@@ -1,0 +1,124 @@
+package buckets
+
+import "encoding/binary"
+
+// Backend is what a Ring needs of its store: RocksDB in production, memory in tests. Calls come in batches, so
+// none of them is on the path of a single event.
+type Backend interface {
+	// Lookup reads every key of l and fills l.Off and l.Values. Task's goroutine.
+	Lookup(l *Lookups) error
+	// Write applies w atomically. Task's goroutine.
+	Write(w *Write) error
+
+	// WriteRun makes the family of an epoch out of rows that come sorted by key. Any goroutine, one at a time.
+	WriteRun(epoch int64, rows RunSource) (Family, RunStats, error)
+	// ScanHashes appends the distinct hashes of a family in ascending order. Any goroutine.
+	ScanHashes(f Family, dst []uint64) ([]uint64, error)
+	// ScanValues calls fn with each key and value in key order; the slices are valid during the call. Any goroutine.
+	ScanValues(f Family, fn func(key, value []byte) error) error
+	// DropFamily removes a family with its files. No lookup of it may follow. Any goroutine, one at a time.
+	DropFamily(f Family) error
+
+	// Families lists what is there. Meta and ScanJournal read what Write wrote. Only at open.
+	Families() []Family
+	Meta(key string) ([]byte, bool, error)
+	ScanMeta(prefix string, fn func(key string, value []byte) error) error
+	ScanJournal(fn func(batch uint64, record []byte) error) error
+
+	// DiskBytes is what the directory holds: tables, log and the rest.
+	DiskBytes() int64
+	// MemoryBytes is what the store itself keeps in RAM: write buffers, table readers, pinned blocks.
+	MemoryBytes() int64
+	Close() error
+}
+
+// Family is a backend's handle on one sealed bucket.
+type Family interface{ Epoch() int64 }
+
+// RunSource hands over the key and value of each chunk, in key order; ok is false at the end. The slices are
+// valid until the next call.
+type RunSource interface {
+	Next() (key, value []byte, ok bool)
+}
+
+// RunStats says what a WriteRun wrote.
+type RunStats struct {
+	Entries int64
+	Bytes   int64
+}
+
+// Write is one atomic change. Flat on purpose: it crosses the C boundary in one call.
+type Write struct {
+	Batch     uint64 // journal record of this batch, if Record is not empty
+	Record    []byte
+	CutBelow  uint64 // delete journal records below this batch, if not 0
+	CutAbove  uint64 // delete journal records above this batch, if Cut is set
+	CutsAbove bool
+	Meta      []byte // puts and deletes by appendPut and appendDelete
+	Sync      bool
+}
+
+func (w *Write) reset() {
+	w.Record, w.Meta = w.Record[:0], w.Meta[:0]
+	w.Batch, w.CutBelow, w.CutAbove, w.CutsAbove, w.Sync = 0, 0, 0, false, false
+}
+
+const metaDelete = ^uint32(0)
+
+// put adds a put of the meta family: u32 key length, u32 value length, key, value.
+func (w *Write) put(key string, value []byte) {
+	w.Meta = binary.LittleEndian.AppendUint32(w.Meta, uint32(len(key)))
+	w.Meta = binary.LittleEndian.AppendUint32(w.Meta, uint32(len(value)))
+	w.Meta = append(w.Meta, key...)
+	w.Meta = append(w.Meta, value...)
+}
+
+// delete adds a delete of the meta family: the same with a length that no value has.
+func (w *Write) delete(key string) {
+	w.Meta = binary.LittleEndian.AppendUint32(w.Meta, uint32(len(key)))
+	w.Meta = binary.LittleEndian.AppendUint32(w.Meta, metaDelete)
+	w.Meta = append(w.Meta, key...)
+}
+
+// eachMeta calls fn for each put (value not nil) and delete (value nil).
+func eachMeta(meta []byte, fn func(key string, value []byte)) {
+	for len(meta) > 0 {
+		klen, vlen := binary.LittleEndian.Uint32(meta), binary.LittleEndian.Uint32(meta[4:])
+		key := string(meta[8 : 8+klen])
+		meta = meta[8+klen:]
+		if vlen == metaDelete {
+			fn(key, nil)
+			continue
+		}
+		fn(key, meta[:vlen:vlen])
+		meta = meta[vlen:]
+	}
+}
+
+// KeySize is the length of a storage key: hash (8, big endian), run (2), chunk (4).
+const KeySize = 14
+
+func putKey(dst []byte, hash uint64, run uint16, chunk uint32) {
+	binary.BigEndian.PutUint64(dst, hash)
+	binary.BigEndian.PutUint16(dst[8:], run)
+	binary.BigEndian.PutUint32(dst[10:], chunk)
+}
+
+// Lookups is one batch of point reads, grouped by family and sorted by key inside a group. Reused.
+type Lookups struct {
+	Groups []LookupGroup
+	Keys   []byte   // KeySize bytes each
+	Off    []uint32 // filled: value i is Values[Off[i]:Off[i+1]], empty if there is no such key
+	Values []byte   // filled: valid until the next Lookup
+}
+
+// LookupGroup is the keys of one family: those from the last group's End up to its own.
+type LookupGroup struct {
+	Family Family
+	End    int
+}
+
+// Len is the number of keys.
+func (l *Lookups) Len() int { return len(l.Keys) / KeySize }
+
+func (l *Lookups) reset() { l.Groups, l.Keys = l.Groups[:0], l.Keys[:0] }

@@ -1,0 +1,119 @@
+package buckets
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A journal record, format version 1, is what one batch did to one task:
+//
+//	u8 version (1)
+//	sections, each: u8 kind, i64 epoch, u32 count, and
+//	  kind 1, appended: count × (u64 hash, u32 length, entry), rows ascending
+//	  kind 2, used:     count × u32 row
+//
+// A batch's appends come before its uses, since a batch stores its A before its B ask.
+const (
+	journalVersion  = 1
+	sectionAppended = 1
+	sectionUsed     = 2
+	sectionHeader   = 13
+)
+
+// ErrJournal is wrapped by every error about bytes that are no journal record.
+var ErrJournal = errors.New("damaged journal record")
+
+// appendSections adds what the batch did to one bucket.
+func appendSections(dst []byte, b *Bucket) []byte {
+	if len(dst) == 0 {
+		dst = append(dst, journalVersion)
+	}
+	if n := b.arena.rows() - b.mark.rows; b.state == Open && n > 0 {
+		dst = appendSectionHeader(dst, sectionAppended, b.Epoch, n)
+		for row := b.mark.rows; row < b.arena.rows(); row++ {
+			dst = binary.LittleEndian.AppendUint64(dst, b.arena.hashes[row])
+			dst = append(dst, b.arena.sized(uint32(row))...)
+		}
+	}
+	if len(b.log) > 0 {
+		dst = appendSectionHeader(dst, sectionUsed, b.Epoch, len(b.log))
+		for _, row := range b.log {
+			dst = binary.LittleEndian.AppendUint32(dst, row)
+		}
+	}
+	return dst
+}
+
+func appendSectionHeader(dst []byte, kind byte, epoch int64, n int) []byte {
+	dst = append(dst, kind)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(epoch))
+	return binary.LittleEndian.AppendUint32(dst, uint32(n))
+}
+
+// journalVisitor gets the content of a record in order.
+type journalVisitor interface {
+	appended(epoch int64, hash uint64, entry []byte) error
+	used(epoch int64, row uint32) error
+}
+
+// readJournal walks a record; errors wrap ErrJournal.
+func readJournal(rec []byte, v journalVisitor) error {
+	if len(rec) == 0 || rec[0] != journalVersion {
+		return fmt.Errorf("%w: version", ErrJournal)
+	}
+	for rec = rec[1:]; len(rec) > 0; {
+		if len(rec) < sectionHeader {
+			return fmt.Errorf("%w: section header cut short", ErrJournal)
+		}
+		kind, epoch := rec[0], int64(binary.LittleEndian.Uint64(rec[1:]))
+		n := int(binary.LittleEndian.Uint32(rec[9:]))
+		var err error
+		switch rec = rec[sectionHeader:]; kind {
+		case sectionAppended:
+			rec, err = readAppended(rec, epoch, n, v)
+		case sectionUsed:
+			rec, err = readUsed(rec, epoch, n, v)
+		default:
+			err = fmt.Errorf("%w: section kind %d", ErrJournal, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readAppended(rec []byte, epoch int64, n int, v journalVisitor) ([]byte, error) {
+	for range n {
+		if len(rec) < 12 {
+			return nil, fmt.Errorf("%w: row cut short", ErrJournal)
+		}
+		hash, size := binary.LittleEndian.Uint64(rec), int(binary.LittleEndian.Uint32(rec[8:]))
+		if size > len(rec)-12 {
+			return nil, fmt.Errorf("%w: entry past the end", ErrJournal)
+		}
+		entry := rec[12 : 12+size]
+		if _, err := ParseEntry(entry); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrJournal, err)
+		}
+		if err := v.appended(epoch, hash, entry); err != nil {
+			return nil, err
+		}
+		rec = rec[12+size:]
+	}
+	return rec, nil
+}
+
+func readUsed(rec []byte, epoch int64, n int, v journalVisitor) ([]byte, error) {
+	if n > len(rec)/4 {
+		return nil, fmt.Errorf("%w: used rows past the end", ErrJournal)
+	}
+	for range n {
+		if err := v.used(epoch, binary.LittleEndian.Uint32(rec)); err != nil {
+			return nil, err
+		}
+		rec = rec[4:]
+	}
+	return rec, nil
+}

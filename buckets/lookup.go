@@ -1,0 +1,150 @@
+package buckets
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// Probe is one point read: the chunk of a hash in the sealed bucket of a slot. Tag is the caller's.
+type Probe struct {
+	Hash  uint64
+	Slot  uint16
+	Chunk uint32
+	Tag   uint32
+}
+
+// Lookup reads all probes in one crossing of the C boundary. It sorts them by slot and key, in which order
+// Value answers. Every slot must hold a sealed bucket with a family.
+func (r *Ring) Lookup(probes []Probe) error {
+	slices.SortFunc(probes, func(a, b Probe) int {
+		if a.Slot != b.Slot {
+			return cmp.Compare(a.Slot, b.Slot)
+		}
+		if a.Hash != b.Hash {
+			return cmp.Compare(a.Hash, b.Hash)
+		}
+		return cmp.Compare(a.Chunk, b.Chunk)
+	})
+	l := &r.lookups
+	l.reset()
+	for i, p := range probes {
+		if i == 0 || probes[i-1].Slot != p.Slot {
+			b := r.slots[p.Slot]
+			if b == nil || b.state != Sealed || b.family == nil {
+				return fmt.Errorf("lookup in slot %d, which has no sealed bucket", p.Slot)
+			}
+			l.Groups = append(l.Groups, LookupGroup{Family: b.family})
+		}
+		l.Groups[len(l.Groups)-1].End = i + 1
+		n := len(l.Keys)
+		l.Keys = slices.Grow(l.Keys, KeySize)[:n+KeySize]
+		putKey(l.Keys[n:], p.Hash, 0, p.Chunk)
+	}
+	if len(probes) == 0 {
+		return nil
+	}
+	if err := r.store.Lookup(l); err != nil {
+		return fmt.Errorf("reading %d keys: %w", len(probes), err)
+	}
+	return nil
+}
+
+// Value is the answer to probe i of the last Lookup, empty if the bucket has no such key; valid until the next.
+func (r *Ring) Value(i int) []byte { return r.lookups.Values[r.lookups.Off[i]:r.lookups.Off[i+1]] }
+
+// HasMore says whether another chunk of the same hash follows a value.
+func HasMore(value []byte) bool { return len(value) >= valueHeader && value[1]&valueMore != 0 }
+
+// ValueIter walks the entries of a value in the order in which rule 2 prefers them.
+type ValueIter struct {
+	rest []byte
+	err  error
+}
+
+// IterValue starts a walk. An empty value has no entries.
+func IterValue(value []byte) ValueIter {
+	switch {
+	case len(value) == 0:
+		return ValueIter{}
+	case len(value) < valueHeader || value[0] != valueVersion:
+		return ValueIter{err: fmt.Errorf("%w: value header", ErrEntry)}
+	}
+	return ValueIter{rest: value[valueHeader:]}
+}
+
+// Next returns a row and its entry, which points into the value; ok is false at the end or at an error.
+func (it *ValueIter) Next() (row uint32, entry []byte, ok bool) {
+	if len(it.rest) == 0 || it.err != nil {
+		return 0, nil, false
+	}
+	if len(it.rest) < 8 {
+		it.err = fmt.Errorf("%w: row cut short", ErrEntry)
+		return 0, nil, false
+	}
+	row = binary.LittleEndian.Uint32(it.rest)
+	n := int(binary.LittleEndian.Uint32(it.rest[4:]))
+	if n > len(it.rest)-8 || n <= entryHeader {
+		it.err = fmt.Errorf("%w: length %d of %d bytes", ErrEntry, n, len(it.rest)-8)
+		return 0, nil, false
+	}
+	entry, it.rest = it.rest[8:8+n:8+n], it.rest[8+n:]
+	return row, entry, true
+}
+
+// Err is what ended the walk early; it wraps ErrEntry.
+func (it *ValueIter) Err() error { return it.err }
+
+// EachLive calls fn with every row of a bucket that is not used: by row in an open bucket, by hash in a sealed
+// one. The entry is valid during the call.
+func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) error {
+	if b.state != Sealed {
+		for row := range uint32(b.arena.rows()) {
+			if !b.Used(row) {
+				if err := fn(row, b.arena.entry(row)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if b.family == nil {
+		return nil
+	}
+	return r.store.ScanValues(b.family, func(_, value []byte) error {
+		it := IterValue(value)
+		for row, entry, ok := it.Next(); ok; row, entry, ok = it.Next() {
+			if row >= b.rows {
+				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, b.rows)
+			}
+			if !b.Used(row) {
+				if err := fn(row, entry); err != nil {
+					return err
+				}
+			}
+		}
+		return it.Err()
+	})
+}
+
+// HashScan reads the hashes of a sealed bucket, for a filter. Run may be called from any goroutine, once.
+type HashScan struct {
+	Bucket *Bucket
+	store  Backend
+	family Family
+	Hashes []uint64 // filled by Run: distinct, ascending
+}
+
+// ScanHashes prepares a HashScan of a sealed bucket.
+func (r *Ring) ScanHashes(b *Bucket) *HashScan {
+	return &HashScan{Bucket: b, store: r.store, family: b.family}
+}
+
+// Run fills Hashes. The bucket must not be dropped meanwhile: run both on one helper goroutine, in order.
+func (s *HashScan) Run() (err error) {
+	if s.family != nil {
+		s.Hashes, err = s.store.ScanHashes(s.family, s.Hashes[:0])
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package buckets
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// MemBackend is a Backend in memory: for tests of everything above the store, and for builds without C. It
+// forgets nothing at Close, so that a second Ring over the same MemBackend is a restart.
+type MemBackend struct {
+	mu       sync.Mutex // families is written by helper goroutines
+	families map[int64]*memFamily
+	meta     map[string][]byte
+	journal  map[uint64][]byte
+}
+
+type memFamily struct {
+	epoch  int64
+	keys   [][]byte
+	values [][]byte
+}
+
+func (f *memFamily) Epoch() int64 { return f.epoch }
+
+// NewMemBackend returns an empty store.
+func NewMemBackend() *MemBackend {
+	return &MemBackend{families: map[int64]*memFamily{}, meta: map[string][]byte{}, journal: map[uint64][]byte{}}
+}
+
+func (f *memFamily) get(key []byte) []byte {
+	i := sort.Search(len(f.keys), func(i int) bool { return bytes.Compare(f.keys[i], key) >= 0 })
+	if i < len(f.keys) && bytes.Equal(f.keys[i], key) {
+		return f.values[i]
+	}
+	return nil
+}
+
+// Lookup implements Backend.
+func (m *MemBackend) Lookup(l *Lookups) error {
+	l.Off, l.Values = append(l.Off[:0], 0), l.Values[:0]
+	i := 0
+	for _, g := range l.Groups {
+		for ; i < g.End; i++ {
+			l.Values = append(l.Values, g.Family.(*memFamily).get(l.Keys[i*KeySize:(i+1)*KeySize])...)
+			l.Off = append(l.Off, uint32(len(l.Values)))
+		}
+	}
+	return nil
+}
+
+// Write implements Backend.
+func (m *MemBackend) Write(w *Write) error {
+	for b := range m.journal {
+		if b < w.CutBelow || w.CutsAbove && b > w.CutAbove {
+			delete(m.journal, b)
+		}
+	}
+	if len(w.Record) > 0 {
+		m.journal[w.Batch] = bytes.Clone(w.Record)
+	}
+	eachMeta(w.Meta, func(key string, value []byte) {
+		if value == nil {
+			delete(m.meta, key)
+		} else {
+			m.meta[key] = bytes.Clone(value)
+		}
+	})
+	return nil
+}
+
+// WriteRun implements Backend.
+func (m *MemBackend) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
+	f := &memFamily{epoch: epoch}
+	var stats RunStats
+	for {
+		key, value, ok := rows.Next()
+		if !ok {
+			break
+		}
+		if n := len(f.keys); n > 0 && bytes.Compare(f.keys[n-1], key) >= 0 {
+			return nil, stats, fmt.Errorf("run of bucket %d: keys out of order", epoch)
+		}
+		f.keys, f.values = append(f.keys, bytes.Clone(key)), append(f.values, bytes.Clone(value))
+		stats.Bytes += int64(len(key) + len(value))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.families[epoch] = f
+	return f, stats, nil
+}
+
+// ScanHashes implements Backend.
+func (m *MemBackend) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
+	for _, k := range f.(*memFamily).keys {
+		if h := binary.BigEndian.Uint64(k); len(dst) == 0 || dst[len(dst)-1] != h {
+			dst = append(dst, h)
+		}
+	}
+	return dst, nil
+}
+
+// ScanValues implements Backend.
+func (m *MemBackend) ScanValues(f Family, fn func(key, value []byte) error) error {
+	mf := f.(*memFamily)
+	for i := range mf.keys {
+		if err := fn(mf.keys[i], mf.values[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropFamily implements Backend.
+func (m *MemBackend) DropFamily(f Family) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.families, f.Epoch())
+	return nil
+}
+
+// Families implements Backend.
+func (m *MemBackend) Families() []Family {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Family
+	for _, f := range m.families {
+		out = append(out, f)
+	}
+	return out
+}
+
+// Meta implements Backend.
+func (m *MemBackend) Meta(key string) ([]byte, bool, error) {
+	v, ok := m.meta[key]
+	return v, ok, nil
+}
+
+// ScanMeta implements Backend.
+func (m *MemBackend) ScanMeta(prefix string, fn func(key string, value []byte) error) error {
+	for k, v := range m.meta {
+		if strings.HasPrefix(k, prefix) {
+			if err := fn(k, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ScanJournal implements Backend.
+func (m *MemBackend) ScanJournal(fn func(batch uint64, record []byte) error) error {
+	var order []uint64
+	for b := range m.journal {
+		order = append(order, b)
+	}
+	slices.Sort(order)
+	for _, b := range order {
+		if err := fn(b, m.journal[b]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DiskBytes implements Backend.
+func (m *MemBackend) DiskBytes() int64 { return 0 }
+
+// MemoryBytes implements Backend.
+func (m *MemBackend) MemoryBytes() int64 { return 0 }
+
+// Close implements Backend.
+func (m *MemBackend) Close() error { return nil }

@@ -1,0 +1,357 @@
+package buckets
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MaxSlots is the largest ring: masks of buckets are 64 bits wide.
+const MaxSlots = 64
+
+// SyncMode says what a power cut may cost; a crash of the process alone costs nothing in any of them.
+type SyncMode uint8
+
+// The modes: never sync the log, about once a second, with each batch.
+const (
+	SyncNone SyncMode = iota
+	SyncInterval
+	SyncBatch
+)
+
+// syncEvery is the interval of SyncInterval.
+const syncEvery = time.Second
+
+// checkpointBytes bounds the journal between two seals: past it bitmaps are written and the journal is cut to
+// what open buckets need (decision 3). 64 MiB replay in well under a second.
+var checkpointBytes int64 = 64 << 20 // a variable for tests
+
+// Options of a ring. Width and Slots are part of the stored state and cannot change under it.
+type Options struct {
+	Width int64 // ms of event time a bucket holds, > 0
+	Slots int   // 2 to MaxSlots
+	Sync  SyncMode
+}
+
+func (o Options) validate() error {
+	if o.Width <= 0 {
+		return fmt.Errorf("bucket width %d ms: must be positive", o.Width)
+	}
+	if o.Slots < 2 || o.Slots > MaxSlots {
+		return fmt.Errorf("%d buckets: must be 2 to %d", o.Slots, MaxSlots)
+	}
+	return nil
+}
+
+// State of a bucket.
+type State uint8
+
+// Open takes entries; Sealing takes none and still answers from RAM; Sealed answers from its family.
+const (
+	Open State = iota
+	Sealing
+	Sealed
+)
+
+// Bucket is one slice of event time. All methods are for the task's goroutine.
+type Bucket struct {
+	Epoch int64 // floor(time / width)
+	Slot  int   // Epoch modulo the ring's slots: its bit in masks
+
+	state  State
+	gone   bool // dropped while its seal was running
+	arena  arena
+	rows   uint32 // rows ever appended, so the next row's number
+	live   int    // rows that are not used
+	used   []uint64
+	family Family
+	stats  RunStats
+
+	first     uint64    // batch of the first row: the journal is needed from here
+	mark      arenaMark // state at the last commit
+	log       []uint32  // rows used since then
+	touched   bool      // in the ring's list of this batch
+	bitsDirty bool      // bitmap differs from the checkpointed one
+}
+
+// State says where the bucket answers from.
+func (b *Bucket) State() State { return b.state }
+
+// Rows is the number of entries that ever entered; Live those that are not used.
+func (b *Bucket) Rows() int { return int(b.rows) }
+
+// Live is the number of rows that are not used.
+func (b *Bucket) Live() int { return b.live }
+
+// Empty says that a sealed bucket has no family: everything in it was used while it was open.
+func (b *Bucket) Empty() bool { return b.family == nil }
+
+// Entries and Bytes are those of the sealed family.
+func (b *Bucket) Entries() int64 { return b.stats.Entries }
+
+// Bytes is the size of the sealed family's file.
+func (b *Bucket) Bytes() int64 { return b.stats.Bytes }
+
+// ArenaBytes is what the bucket holds in RAM while it is open.
+func (b *Bucket) ArenaBytes() int64 { return int64(len(b.arena.chunks)) * chunkSize }
+
+// Entry returns a row of a bucket that is not sealed yet; valid until the bucket is sealed.
+func (b *Bucket) Entry(row uint32) []byte { return b.arena.entry(row) }
+
+// Hashes are those of the rows of a bucket that is not sealed yet, by row; read only.
+func (b *Bucket) Hashes() []uint64 { return b.arena.hashes }
+
+// Used says whether a row was used up.
+func (b *Bucket) Used(row uint32) bool { return b.used[row>>6]&(1<<(row&63)) != 0 }
+
+// Ring is the buckets of one task. It belongs to one goroutine.
+type Ring struct {
+	opt     Options
+	store   Backend
+	slots   []*Bucket
+	touched []*Bucket
+	pool    *chunkPool
+	floor   int64 // epochs below are dropped
+	write   Write
+	lookups Lookups
+	err     error // the first failed write; nothing is written after it
+
+	journalBytes int64 // since the last cut
+	lastSync     time.Time
+	committed    uint64
+	pending      int // live rows of all buckets
+}
+
+// ErrDisplaces is wrapped when an entry's slot holds another bucket: the caller must drop that one first.
+var ErrDisplaces = errors.New("slot in use by another bucket")
+
+// Width is the bucket width in ms; Slots the size of the ring.
+func (r *Ring) Width() int64 { return r.opt.Width }
+
+// Slots is the size of the ring.
+func (r *Ring) Slots() int { return r.opt.Slots }
+
+// Floor is the lowest epoch that is not dropped.
+func (r *Ring) Floor() int64 { return r.floor }
+
+// Pending is the number of rows that wait.
+func (r *Ring) Pending() int { return r.pending }
+
+// Committed is the last batch that Commit wrote or Open found.
+func (r *Ring) Committed() uint64 { return r.committed }
+
+// DiskBytes and MemoryBytes are the store's.
+func (r *Ring) DiskBytes() int64 { return r.store.DiskBytes() }
+
+// MemoryBytes is what the store itself keeps in RAM.
+func (r *Ring) MemoryBytes() int64 { return r.store.MemoryBytes() }
+
+// ArenaBytes is what open buckets and the pool of emptied chunks hold in RAM.
+func (r *Ring) ArenaBytes() int64 {
+	n := int64(len(r.pool.free)) * chunkSize
+	for _, b := range r.slots {
+		if b != nil {
+			n += b.ArenaBytes() + int64(cap(b.arena.hashes)+cap(b.arena.refs)+cap(b.used))*8
+		}
+	}
+	return n
+}
+
+// EpochOf is the epoch of a time in ms.
+func EpochOf(t, width int64) int64 {
+	e := t / width
+	if t%width < 0 {
+		e--
+	}
+	return e
+}
+
+// SlotOf is the ring slot of an epoch.
+func SlotOf(epoch int64, slots int) int {
+	s := int(epoch % int64(slots))
+	if s < 0 {
+		s += slots
+	}
+	return s
+}
+
+// At returns the live bucket of an epoch, or nil.
+func (r *Ring) At(epoch int64) *Bucket {
+	if b := r.slots[SlotOf(epoch, r.opt.Slots)]; b != nil && b.Epoch == epoch {
+		return b
+	}
+	return nil
+}
+
+// AtSlot returns the live bucket in a slot, or nil.
+func (r *Ring) AtSlot(slot int) *Bucket { return r.slots[slot] }
+
+// Bucket returns the open bucket of an epoch and makes it if there is none. It fails if the epoch is below the
+// floor, sealed, or if its slot is taken (ErrDisplaces): the caller's gate rules all three out.
+func (r *Ring) Bucket(epoch int64) (*Bucket, error) {
+	slot := SlotOf(epoch, r.opt.Slots)
+	b := r.slots[slot]
+	switch {
+	case b == nil && epoch < r.floor:
+		return nil, fmt.Errorf("bucket %d is below the floor %d", epoch, r.floor)
+	case b == nil:
+		b = &Bucket{Epoch: epoch, Slot: slot, arena: arena{pool: r.pool}}
+		r.slots[slot] = b
+	case b.Epoch != epoch:
+		return nil, fmt.Errorf("bucket %d: %w (%d)", epoch, ErrDisplaces, b.Epoch)
+	case b.state != Open:
+		return nil, fmt.Errorf("bucket %d is sealed and takes no entry", epoch)
+	}
+	return b, nil
+}
+
+func (r *Ring) touch(b *Bucket) {
+	if !b.touched {
+		b.touched = true
+		b.mark = b.arena.mark()
+		r.touched = append(r.touched, b)
+	}
+}
+
+// Append copies an entry into an open bucket and returns its row.
+func (r *Ring) Append(b *Bucket, hash uint64, e *Entry) (uint32, error) {
+	if err := checkEntrySize(e); err != nil {
+		return 0, err
+	}
+	r.touch(b)
+	row := b.arena.append(hash, e)
+	r.grown(b)
+	return row, nil
+}
+
+// grown accounts for one more row.
+func (r *Ring) grown(b *Bucket) {
+	b.rows++
+	b.live++
+	r.pending++
+	if int(b.rows) > len(b.used)*64 {
+		b.used = append(b.used, 0)
+	}
+}
+
+// Use marks a row as used up; false if it was already.
+func (r *Ring) Use(b *Bucket, row uint32) bool {
+	if b.Used(row) {
+		return false
+	}
+	r.touch(b)
+	b.log = append(b.log, row)
+	b.setUsed(row)
+	r.pending--
+	return true
+}
+
+func (b *Bucket) setUsed(row uint32) {
+	b.used[row>>6] |= 1 << (row & 63)
+	b.live--
+	b.bitsDirty = true
+}
+
+// Undo goes back to the last commit.
+func (r *Ring) Undo() {
+	for _, b := range r.touched {
+		for _, row := range b.log {
+			b.used[row>>6] &^= 1 << (row & 63)
+			b.live++
+			r.pending++
+		}
+		if b.state == Open {
+			gone := b.arena.rows() - b.mark.rows
+			b.arena.truncate(b.mark)
+			b.rows -= uint32(gone)
+			b.live -= gone
+			r.pending -= gone
+			b.used = b.used[:(b.rows+63)/64]
+			if b.rows == 0 {
+				b.arena.release()
+				r.slots[b.Slot] = nil
+			}
+		}
+		b.endBatch()
+	}
+	r.touched = r.touched[:0]
+}
+
+func (b *Bucket) endBatch() {
+	b.log = b.log[:0]
+	b.touched = false
+}
+
+// Commit makes everything since the last commit durable as one journal record of this batch, and with it the
+// caller's commit record, if there is one: one atomic write. Batches ascend from 1. After an error the ring
+// stays failed: nothing more is written, and what is on disk is a committed state.
+func (r *Ring) Commit(batch uint64, record []byte) error {
+	if r.err != nil {
+		return r.err
+	}
+	w := &r.write
+	w.reset()
+	w.Batch = batch
+	for _, b := range r.touched {
+		if b.first == 0 && b.arena.rows() > 0 {
+			b.first = batch
+		}
+		w.Record = appendSections(w.Record, b)
+	}
+	if record != nil {
+		w.put(metaCommit, record)
+	}
+	r.journalBytes += int64(len(w.Record))
+	if len(w.Record) > 0 || len(w.Meta) > 0 {
+		if err := r.flush(); err != nil {
+			return err
+		}
+	}
+	for _, b := range r.touched {
+		b.endBatch()
+	}
+	r.touched = r.touched[:0]
+	r.committed = batch
+	return nil
+}
+
+// Maintain keeps the journal short between two seals. Call between batches, when the last one is committed: what
+// it writes folds in every batch so far.
+func (r *Ring) Maintain() error {
+	if r.journalBytes <= checkpointBytes {
+		return nil
+	}
+	r.write.reset()
+	r.checkpoint(&r.write)
+	return r.flush()
+}
+
+// WriteCommit stores the commit record alone: with several tasks, after each of them has journaled the batch.
+func (r *Ring) WriteCommit(record []byte) error {
+	r.write.reset()
+	r.write.put(metaCommit, record)
+	return r.flush()
+}
+
+// flush writes r.write, and remembers a failure for good.
+func (r *Ring) flush() error {
+	if r.err != nil {
+		return r.err
+	}
+	switch r.opt.Sync {
+	case SyncBatch:
+		r.write.Sync = true
+	case SyncInterval:
+		if now := time.Now(); now.Sub(r.lastSync) >= syncEvery {
+			r.write.Sync, r.lastSync = true, now
+		}
+	}
+	if err := r.store.Write(&r.write); err != nil {
+		r.err = fmt.Errorf("state is read-only from here: %w", err)
+		return r.err
+	}
+	return nil
+}
+
+// Close closes the store. What was not committed is forgotten.
+func (r *Ring) Close() error { return r.store.Close() }

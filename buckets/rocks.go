@@ -1,0 +1,534 @@
+//go:build cgo
+
+package buckets
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/linxGnu/grocksdb"
+)
+
+// Names of column families. A bucket's family carries its epoch, so that an old handle never means a new bucket.
+const (
+	defaultFamily = "default"
+	metaFamily    = "meta"
+	journalFamily = "journal"
+	bucketFamily  = "b."
+)
+
+const (
+	// blockSize of sealed families: a hit reads one block, so small ones waste less (design.md, measurements:
+	// 1 KiB with mmap was the fastest block table, 2.0 µs in MultiGet of 64).
+	blockSize = 1 << 10
+	// journalBuffer is the write buffer of the journal: what lives shorter than this never becomes a table.
+	journalBuffer = 32 << 20
+	// walLimit bounds the log that a restart reads.
+	walLimit = 96 << 20
+	// sstBatch is how many bytes of rows cross the C boundary in one call while a run is written.
+	sstBatch = 1 << 20
+)
+
+// liveC counts C objects by purpose; all are zero when every store is closed.
+var liveC struct{ stores, families atomic.Int64 }
+
+// Shared is what all tasks of a process have in common: block cache and background threads.
+type Shared struct {
+	cache *grocksdb.Cache
+	env   *grocksdb.Env
+}
+
+// NewShared makes a block cache of so many bytes, for meta and journal (sealed families are read by mmap).
+func NewShared(cacheBytes uint64) *Shared {
+	env := grocksdb.NewDefaultEnv()
+	env.SetBackgroundThreads(1)
+	env.SetHighPriorityBackgroundThreads(1)
+	return &Shared{cache: grocksdb.NewLRUCache(cacheBytes), env: env}
+}
+
+// Close frees what is shared; the stores are closed before.
+func (s *Shared) Close() {
+	s.cache.Destroy()
+	s.env.Destroy()
+}
+
+// Rocks is the Backend on RocksDB: one database in one directory for one task.
+type Rocks struct {
+	dir    string
+	shared *Shared
+	db     *grocksdb.DB
+	c      *C.jb_store
+
+	dbOpts, bucketOpts, journalOpts, metaOpts *grocksdb.Options
+	read, scan                                *grocksdb.ReadOptions
+	write, writeSync                          *grocksdb.WriteOptions
+	fixed                                     []*grocksdb.ColumnFamilyHandle // default, meta, journal
+
+	mu       sync.Mutex // guards families: helper goroutines add and remove
+	families map[int64]*rocksFamily
+
+	// Scratch of Lookup, so that it allocates nothing.
+	groupPtr []unsafe.Pointer
+	groupEnd []int32
+	cErr     **C.char
+	batchKey [3][8]byte
+}
+
+type rocksFamily struct {
+	epoch  int64
+	handle *grocksdb.ColumnFamilyHandle
+}
+
+func (f *rocksFamily) Epoch() int64 { return f.epoch }
+
+// cptr is the C pointer inside a grocksdb object: the binding has no getter, and each of its types that is used
+// here holds it as its first field, which init checks.
+func cptr[T any](obj *T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(obj)) }
+
+func init() {
+	for _, t := range []reflect.Type{reflect.TypeFor[grocksdb.DB](), reflect.TypeFor[grocksdb.ColumnFamilyHandle](),
+		reflect.TypeFor[grocksdb.ReadOptions](), reflect.TypeFor[grocksdb.WriteOptions](),
+		reflect.TypeFor[grocksdb.SSTFileWriter](), reflect.TypeFor[grocksdb.Iterator]()} {
+		if f := t.Field(0); f.Name != "c" || f.Type.Kind() != reflect.Pointer {
+			panic("grocksdb: " + t.Name() + " does not start with its C pointer; this build pairs with v1.9.8")
+		}
+	}
+}
+
+// OpenRocks opens or makes the database of a task. The directory must be locked by the caller (LockDir).
+func OpenRocks(dir string, shared *Shared) (*Rocks, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	removeLeftovers(dir)
+	r := &Rocks{dir: dir, shared: shared, families: map[int64]*rocksFamily{}}
+	r.makeOptions()
+	if err := r.open(); err != nil {
+		r.destroyOptions()
+		return nil, err
+	}
+	r.cErr = (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
+	r.c = C.jb_store_new(cptr(r.db), cptr(r.fixed[1]), cptr(r.fixed[2]), cptr(r.read), cptr(r.write), cptr(r.writeSync))
+	liveC.stores.Add(1)
+	return r, nil
+}
+
+// removeLeftovers deletes tables that a crash left before they were ingested.
+func removeLeftovers(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, "ingest-*.sst"))
+	for _, f := range left {
+		_ = os.Remove(f) // one that stays is overwritten by the next of its name
+	}
+}
+
+func (r *Rocks) makeOptions() {
+	r.dbOpts = grocksdb.NewDefaultOptions()
+	o := r.dbOpts
+	o.SetCreateIfMissing(true)
+	o.SetCreateIfMissingColumnFamilies(true)
+	o.SetEnv(r.shared.env)
+	o.SetAllowMmapReads(true) // sealed tables are read in place: no block cache, no copy
+	o.SetMaxOpenFiles(-1)
+	o.SetMaxTotalWalSize(walLimit)
+	o.SetInfoLogLevel(grocksdb.WarnInfoLogLevel)
+	o.SetKeepLogFileNum(2)
+	o.SetStatsDumpPeriodSec(0)
+	o.SetStatsPersistPeriodSec(0)
+	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
+
+	r.bucketOpts = r.familyOptions(64 << 10) // nothing is ever put into a bucket's memtable
+	table := grocksdb.NewDefaultBlockBasedTableOptions()
+	table.SetBlockSize(blockSize)
+	table.SetNoBlockCache(true)
+	table.SetFormatVersion(5)
+	r.bucketOpts.SetBlockBasedTableFactory(table)
+	table.Destroy()
+	r.bucketOpts.SetDisableAutoCompactions(true)
+
+	r.journalOpts = r.familyOptions(journalBuffer)
+	r.metaOpts = r.familyOptions(1 << 20)
+	for _, opts := range []*grocksdb.Options{r.journalOpts, r.metaOpts} {
+		table := grocksdb.NewDefaultBlockBasedTableOptions()
+		table.SetBlockCache(r.shared.cache)
+		opts.SetBlockBasedTableFactory(table)
+		table.Destroy()
+	}
+
+	r.read = grocksdb.NewDefaultReadOptions()
+	r.scan = grocksdb.NewDefaultReadOptions()
+	r.scan.SetFillCache(false)
+	r.write = grocksdb.NewDefaultWriteOptions()
+	r.writeSync = grocksdb.NewDefaultWriteOptions()
+	r.writeSync.SetSync(true)
+	// A write that meets a dropped family must not poison the database (cases.md, B38).
+	r.write.SetIgnoreMissingColumnFamilies(true)
+	r.writeSync.SetIgnoreMissingColumnFamilies(true)
+}
+
+func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
+	o := grocksdb.NewDefaultOptions()
+	o.SetEnv(r.shared.env)
+	o.SetCompression(grocksdb.NoCompression) // mmap reads pin uncompressed blocks without a copy
+	o.SetWriteBufferSize(buffer)
+	o.SetMaxWriteBufferNumber(3)
+	return o
+}
+
+func (r *Rocks) open() error {
+	names := []string{defaultFamily, metaFamily, journalFamily}
+	if _, err := os.Stat(filepath.Join(r.dir, "CURRENT")); err == nil {
+		have, err := grocksdb.ListColumnFamilies(r.dbOpts, r.dir)
+		if err != nil {
+			return fmt.Errorf("listing the families in %s: %w", r.dir, err)
+		}
+		for _, n := range have {
+			if strings.HasPrefix(n, bucketFamily) {
+				names = append(names, n)
+			}
+		}
+	}
+	opts := make([]*grocksdb.Options, len(names))
+	for i, n := range names {
+		switch n {
+		case journalFamily:
+			opts[i] = r.journalOpts
+		case metaFamily, defaultFamily:
+			opts[i] = r.metaOpts
+		default:
+			opts[i] = r.bucketOpts
+		}
+	}
+	db, handles, err := grocksdb.OpenDbColumnFamilies(r.dbOpts, r.dir, names, opts)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", r.dir, err)
+	}
+	r.db, r.fixed = db, handles[:3]
+	for i, h := range handles[3:] {
+		epoch, err := strconv.ParseInt(strings.TrimPrefix(names[3+i], bucketFamily), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s holds a family %q of another program", r.dir, names[3+i])
+		}
+		r.families[epoch] = &rocksFamily{epoch, h}
+		liveC.families.Add(1)
+	}
+	return nil
+}
+
+// takeErr turns the C error of the last call into a Go one and frees it.
+func takeErr(e **C.char) error {
+	if *e == nil {
+		return nil
+	}
+	err := errors.New(C.GoString(*e))
+	C.jb_free(*e)
+	*e = nil
+	return err
+}
+
+// Lookup implements Backend.
+func (r *Rocks) Lookup(l *Lookups) error {
+	r.groupPtr, r.groupEnd = r.groupPtr[:0], r.groupEnd[:0]
+	for _, g := range l.Groups {
+		r.groupPtr = append(r.groupPtr, cptr(g.Family.(*rocksFamily).handle))
+		r.groupEnd = append(r.groupEnd, int32(g.End))
+	}
+	n := l.Len()
+	if cap(l.Off) < n+1 {
+		l.Off = make([]uint32, n+1, 2*n+64)
+	}
+	l.Off = l.Off[:n+1]
+	if cap(l.Values) == 0 {
+		l.Values = make([]byte, 64<<10)
+	}
+	for {
+		l.Values = l.Values[:cap(l.Values)]
+		need := C.jb_lookup(r.c, C.size_t(len(r.groupPtr)), &r.groupPtr[0], (*C.int32_t)(&r.groupEnd[0]),
+			(*C.char)(unsafe.Pointer(&l.Keys[0])), KeySize, (*C.char)(unsafe.Pointer(&l.Values[0])),
+			C.size_t(len(l.Values)), (*C.uint32_t)(&l.Off[0]), r.cErr)
+		if need < 0 {
+			return takeErr(r.cErr)
+		}
+		if int(need) <= len(l.Values) {
+			return nil
+		}
+		l.Values = make([]byte, int(need)*2)
+	}
+}
+
+func bytePtr(b []byte) *C.char {
+	if len(b) == 0 {
+		return nil
+	}
+	return (*C.char)(unsafe.Pointer(&b[0]))
+}
+
+// Write implements Backend.
+func (r *Rocks) Write(w *Write) error {
+	for i, v := range [3]uint64{w.Batch, w.CutBelow, w.CutAbove + 1} {
+		binary.BigEndian.PutUint64(r.batchKey[i][:], v)
+	}
+	var below, above *C.char
+	if w.CutBelow > 0 {
+		below = bytePtr(r.batchKey[1][:])
+	}
+	if w.CutsAbove {
+		above = bytePtr(r.batchKey[2][:])
+	}
+	sync := C.int(0)
+	if w.Sync {
+		sync = 1
+	}
+	if C.jb_write(r.c, bytePtr(r.batchKey[0][:]), bytePtr(w.Record), C.size_t(len(w.Record)), below, above,
+		bytePtr(w.Meta), C.size_t(len(w.Meta)), sync, r.cErr) != 0 {
+		return takeErr(r.cErr)
+	}
+	return nil
+}
+
+// WriteRun implements Backend: one SST, ingested into a family made for it.
+func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
+	path := filepath.Join(r.dir, fmt.Sprintf("ingest-%d.sst", epoch))
+	stats, err := r.writeSST(path, rows)
+	if err != nil {
+		_ = os.Remove(path)
+		return nil, stats, err
+	}
+	handle, err := r.db.CreateColumnFamily(r.bucketOpts, bucketFamily+strconv.FormatInt(epoch, 10))
+	if err != nil {
+		_ = os.Remove(path)
+		return nil, stats, err
+	}
+	f := &rocksFamily{epoch, handle}
+	liveC.families.Add(1)
+	r.mu.Lock()
+	r.families[epoch] = f
+	r.mu.Unlock()
+	ingest := grocksdb.NewDefaultIngestExternalFileOptions()
+	defer ingest.Destroy()
+	ingest.SetMoveFiles(true)
+	ingest.SetSnapshotConsistency(false)
+	if err := r.db.IngestExternalFileCF(handle, []string{path}, ingest); err != nil {
+		return nil, stats, errors.Join(err, r.DropFamily(f), os.Remove(path))
+	}
+	return f, stats, nil
+}
+
+func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error) {
+	env := grocksdb.NewDefaultEnvOptions()
+	defer env.Destroy()
+	w := grocksdb.NewSSTFileWriter(env, r.bucketOpts)
+	defer w.Destroy()
+	if err := w.Open(path); err != nil {
+		return stats, err
+	}
+	var keys, values []byte
+	var ends []uint32
+	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
+	defer C.free(unsafe.Pointer(cErr))
+	put := func() error {
+		if len(ends) > 0 && C.jb_sst_put(cptr(w), C.size_t(len(ends)), bytePtr(keys), KeySize, bytePtr(values),
+			(*C.uint32_t)(&ends[0]), cErr) != 0 {
+			return takeErr(cErr)
+		}
+		keys, values, ends = keys[:0], values[:0], ends[:0]
+		return nil
+	}
+	for key, value, ok := rows.Next(); ok; key, value, ok = rows.Next() {
+		keys, values = append(keys, key...), append(values, value...)
+		ends = append(ends, uint32(len(values)))
+		if len(values) >= sstBatch {
+			if err := put(); err != nil {
+				return stats, err
+			}
+		}
+	}
+	if err := put(); err != nil {
+		return stats, err
+	}
+	if err := w.Finish(); err != nil {
+		return stats, err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		stats.Bytes = info.Size()
+	}
+	return stats, err
+}
+
+// ScanHashes implements Backend.
+func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
+	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
+	defer it.Close()
+	buf := make([]uint64, 4096)
+	var last C.uint64_t
+	var hasLast C.int
+	for it.SeekToFirst(); ; {
+		n := C.jb_scan_hashes(cptr(it), (*C.uint64_t)(&buf[0]), C.size_t(len(buf)), &last, &hasLast)
+		dst = append(dst, buf[:n]...)
+		if int(n) < len(buf) {
+			return dst, it.Err()
+		}
+	}
+}
+
+// ScanValues implements Backend.
+func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
+	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
+	defer it.Close()
+	for it.SeekToFirst(); it.Valid(); it.Next() {
+		k, v := it.Key(), it.Value()
+		err := fn(k.Data(), v.Data())
+		k.Free()
+		v.Free()
+		if err != nil {
+			return err
+		}
+	}
+	return it.Err()
+}
+
+// DropFamily implements Backend. The files go when the handle is destroyed, which is here.
+func (r *Rocks) DropFamily(f Family) error {
+	rf := f.(*rocksFamily)
+	r.mu.Lock()
+	delete(r.families, rf.epoch)
+	r.mu.Unlock()
+	err := r.db.DropColumnFamily(rf.handle)
+	rf.handle.Destroy()
+	liveC.families.Add(-1)
+	return err
+}
+
+// Families implements Backend.
+func (r *Rocks) Families() []Family {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Family, 0, len(r.families))
+	for _, f := range r.families {
+		out = append(out, f)
+	}
+	return out
+}
+
+// Meta implements Backend.
+func (r *Rocks) Meta(key string) ([]byte, bool, error) {
+	s, err := r.db.GetCF(r.read, r.fixed[1], []byte(key))
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.Free()
+	if !s.Exists() {
+		return nil, false, nil
+	}
+	return append([]byte{}, s.Data()...), true, nil
+}
+
+// ScanMeta implements Backend.
+func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error) error {
+	it := r.db.NewIteratorCF(r.scan, r.fixed[1])
+	defer it.Close()
+	for it.Seek([]byte(prefix)); it.ValidForPrefix([]byte(prefix)); it.Next() {
+		k, v := it.Key(), it.Value()
+		err := fn(string(k.Data()), v.Data())
+		k.Free()
+		v.Free()
+		if err != nil {
+			return err
+		}
+	}
+	return it.Err()
+}
+
+// ScanJournal implements Backend.
+func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
+	it := r.db.NewIteratorCF(r.scan, r.fixed[2])
+	defer it.Close()
+	for it.SeekToFirst(); it.Valid(); it.Next() {
+		k, v := it.Key(), it.Value()
+		var err error
+		if len(k.Data()) != 8 {
+			err = fmt.Errorf("%w: key of %d bytes", ErrJournal, len(k.Data()))
+		} else {
+			err = fn(binary.BigEndian.Uint64(k.Data()), v.Data())
+		}
+		k.Free()
+		v.Free()
+		if err != nil {
+			return err
+		}
+	}
+	return it.Err()
+}
+
+// DiskBytes implements Backend: every file in the directory.
+func (r *Rocks) DiskBytes() int64 {
+	entries, _ := os.ReadDir(r.dir)
+	var n int64
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// MemoryBytes implements Backend.
+func (r *Rocks) MemoryBytes() int64 {
+	n := int64(0)
+	add := func(h *grocksdb.ColumnFamilyHandle, props ...string) {
+		for _, p := range props {
+			v, _ := strconv.ParseInt(r.db.GetPropertyCF(p, h), 10, 64)
+			n += v
+		}
+	}
+	for _, h := range r.fixed {
+		add(h, "rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.families {
+		add(f.handle, "rocksdb.estimate-table-readers-mem")
+	}
+	return n + int64(r.shared.cache.GetUsage())
+}
+
+// Close implements Backend: every handle before the database, the default one too.
+func (r *Rocks) Close() error {
+	C.jb_store_free(r.c)
+	C.free(unsafe.Pointer(r.cErr))
+	for _, f := range r.families {
+		f.handle.Destroy()
+		liveC.families.Add(-1)
+	}
+	for _, h := range r.fixed {
+		h.Destroy()
+	}
+	r.db.Close()
+	r.destroyOptions()
+	liveC.stores.Add(-1)
+	return nil
+}
+
+func (r *Rocks) destroyOptions() {
+	for _, o := range []*grocksdb.Options{r.dbOpts, r.bucketOpts, r.journalOpts, r.metaOpts} {
+		o.Destroy()
+	}
+	r.read.Destroy()
+	r.scan.Destroy()
+	r.write.Destroy()
+	r.writeSync.Destroy()
+}
+

@@ -1,0 +1,52 @@
+// What crosses the C boundary of this package, in batches: flat arrays in, flat arrays out, one call each.
+#ifndef JOINBENCH_SHIM_H
+#define JOINBENCH_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <rocksdb/c.h>
+
+// jb_store is one open task directory with the scratch memory of its reads. Used by one thread at a time.
+typedef struct jb_store {
+  rocksdb_t* db;
+  rocksdb_column_family_handle_t* meta;
+  rocksdb_column_family_handle_t* journal;
+  rocksdb_readoptions_t* read;
+  rocksdb_writeoptions_t* write;
+  rocksdb_writeoptions_t* write_sync;
+  rocksdb_writebatch_t* batch;
+  size_t cap;  // keys that the arrays below hold
+  const char** keys;
+  size_t* key_lens;
+  rocksdb_pinnableslice_t** values;
+  char** errs;
+} jb_store;
+
+jb_store* jb_store_new(void* db, void* meta, void* journal, void* read, void* write, void* write_sync);
+void jb_store_free(jb_store* s);
+
+// jb_lookup reads the keys of n_groups families; group g has the keys group_end[g-1] .. group_end[g] of `keys`, each
+// key_len bytes, sorted. Values are copied one after another to out, out_off[i] .. out_off[i+1] being that of key i.
+// Returns the bytes that all values need: if that is over out_cap nothing beyond out_cap was written and the
+// caller comes again with more room. -1: *err is set, to be freed with jb_free.
+int64_t jb_lookup(jb_store* s, size_t n_groups, void** families, const int32_t* group_end, const char* keys,
+                  size_t key_len, char* out, size_t out_cap, uint32_t* out_off, char** err);
+
+// jb_write applies one buckets.Write; see there for the format of meta. Returns 0, or -1 with *err set.
+int jb_write(jb_store* s, const char* journal_key, const char* record, size_t record_len, const char* cut_below,
+             const char* cut_above, const char* meta, size_t meta_len, int sync, char** err);
+
+// jb_sst_put adds n keys and values to an SST writer. Returns 0, or -1 with *err set.
+int jb_sst_put(void* writer, size_t n, const char* keys, size_t key_len, const char* values, const uint32_t* value_end,
+               char** err);
+
+// jb_scan_hashes copies the first 8 bytes, big endian, of up to cap keys and moves the iterator past them; equal
+// neighbours are copied once, *last carrying over between calls (has_last 0 at the first).
+size_t jb_scan_hashes(void* iter, uint64_t* out, size_t cap, uint64_t* last, int* has_last);
+
+// jb_version is the linked library's version; free it with free.
+char* jb_version(void);
+
+void jb_free(char* p);
+
+#endif
