@@ -1,0 +1,172 @@
+package fusefilter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// The benchmarks report ns/op where one op is one event (one hash, one key, one row), so that the numbers
+// of different batch sizes compare. They use a fixed seed: two runs ask the same.
+
+const (
+	benchSlots = 16
+	benchBatch = 1024
+	benchAsk   = 1 << 20 // distinct hashes that are asked; 8 MiB, read in order
+)
+
+func randomHashes(rng *rand.Rand, n int) []uint64 {
+	h := make([]uint64, n)
+	for i := range h {
+		h[i] = rng.Uint64()
+	}
+	return h
+}
+
+// benchSet is a set of 16 sealed slots with the keys spread evenly.
+func benchSet(b *testing.B, kind Kind, keys int, summary bool) *Set {
+	b.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var builder Builder
+	s := NewSet(kind, benchSlots, summary)
+	var union []uint64
+	for slot := range benchSlots {
+		h := randomHashes(rng, keys/benchSlots)
+		union = append(union, h...)
+		f, err := builder.Build(kind, h)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Install(slot, f)
+	}
+	if summary {
+		sum, err := builder.BuildSummary(kind, union, s.Cover(^uint64(0)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.InstallSummary(sum)
+	}
+	return s
+}
+
+// BenchmarkProbe asks sixteen sealed buckets for hashes that none of them has.
+func BenchmarkProbe(b *testing.B) {
+	ask := randomHashes(rand.New(rand.NewPCG(3, 4)), benchAsk)
+	for _, keys := range []int{1_000_000, 5_000_000} {
+		for _, kind := range []Kind{Fuse8, Fuse16} {
+			for _, summary := range []bool{true, false} {
+				onOff := map[bool]string{true: "on", false: "off"}[summary]
+				b.Run(fmt.Sprintf("keys=%dM/filter=%s/summary=%s", keys/1_000_000, kind, onOff), func(b *testing.B) {
+					s := benchSet(b, kind, keys, summary)
+					masks := make([]uint64, benchBatch)
+					left := 0
+					b.ReportAllocs()
+					b.ResetTimer()
+					for done, at := 0, 0; done < b.N; done += benchBatch {
+						for i := range masks {
+							masks[i] = 1<<benchSlots - 1
+						}
+						s.Probe(ask[at:at+benchBatch], masks)
+						for _, m := range masks {
+							left += int(nonzero(m))
+						}
+						at = (at + benchBatch) % benchAsk
+					}
+					b.ReportMetric(100*float64(left)/float64(s.Stats().Hashes), "fp-%")
+					b.ReportMetric(float64(s.Bytes())/1e6, "MB")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkContains is one plain filter over all keys: what unit_ns is made of.
+func BenchmarkContains(b *testing.B) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var builder Builder
+	f, err := builder.Build(Fuse16, randomHashes(rng, 5_000_000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ask := randomHashes(rng, benchAsk)
+	yes := 0
+	b.ResetTimer()
+	for i := range b.N {
+		if f.Contains(ask[i%benchAsk]) {
+			yes++
+		}
+	}
+}
+
+// BenchmarkOpenFind asks one open bucket of 312,500 rows.
+func BenchmarkOpenFind(b *testing.B) {
+	const rows = 312_500
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, hits := range []int{0, 1, 50, 100} {
+		b.Run(fmt.Sprintf("hits=%d%%", hits), func(b *testing.B) {
+			x := NewOpenIndex(rows)
+			have := randomHashes(rng, rows)
+			for i, h := range have {
+				x.Insert(h, uint32(i))
+			}
+			ask := randomHashes(rng, benchAsk)
+			for i := range ask {
+				if rng.IntN(100) < hits {
+					ask[i] = have[rng.IntN(rows)]
+				}
+			}
+			heads := make([]uint32, benchBatch)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for done, at := 0, 0; done < b.N; done += benchBatch {
+				x.FindBatch(ask[at:at+benchBatch], heads)
+				at = (at + benchBatch) % benchAsk
+			}
+			b.ReportMetric(float64(x.Bytes())/rows, "B/row")
+		})
+	}
+}
+
+// BenchmarkOpenInsert fills an open bucket of 312,500 rows, again and again.
+func BenchmarkOpenInsert(b *testing.B) {
+	const rows = 312_500
+	have := randomHashes(rand.New(rand.NewPCG(9, 10)), rows)
+	for _, hint := range []int{rows, 0} {
+		b.Run(fmt.Sprintf("hint=%d", hint), func(b *testing.B) {
+			x := NewOpenIndex(hint)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for done := 0; done < b.N; done++ {
+				if x.Len() == rows {
+					if hint == 0 {
+						x = NewOpenIndex(0) // keeps nothing: pays for growing each time
+					} else {
+						x.Reset(hint)
+					}
+				}
+				x.Insert(have[x.Len()], uint32(x.Len()))
+			}
+		})
+	}
+}
+
+// BenchmarkBuild is the cost a key of one bucket's filter, with a builder that is reused.
+func BenchmarkBuild(b *testing.B) {
+	for _, keys := range []int{10_000, 312_500, 1_000_000} {
+		for _, kind := range []Kind{Fuse8, Fuse16} {
+			b.Run(fmt.Sprintf("keys=%d/filter=%s", keys, kind), func(b *testing.B) {
+				h := randomHashes(rand.New(rand.NewPCG(11, 12)), keys)
+				var builder Builder
+				f, err := builder.Build(kind, h)
+				b.ResetTimer()
+				for done := 0; done < b.N && err == nil; done += keys {
+					f, err = builder.Build(kind, h)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(f.BitsPerKey(), "bits/key")
+			})
+		}
+	}
+}

@@ -1,0 +1,48 @@
+// Package fusefilter answers, for a batch of 64-bit hashes at once, which buckets may hold each of them.
+// It is what keeps the store out of the path: of a hundred events that ask, ninety-nine end here.
+//
+// What comes in are hashes of join keys (xxh3 of the decoded key, see package projection). Nothing here
+// sees a key or an event; a *maybe* is only ever a reason to look, and the reader of the store decides
+// by the key itself. So a weak or a constant hash costs time and never a wrong answer.
+//
+//  1. While a bucket is open, an [OpenIndex] holds it exactly: hash to newest row, rows of one hash
+//     chained. A static filter cannot take inserts; the index can, and it can go back (Undo).
+//  2. When a bucket is sealed, a [Builder] turns its distinct hashes into a [Filter], a binary fuse filter
+//     with 8 or 16-bit fingerprints. This runs beside the hot path, on any goroutine. It may fail; the
+//     bucket then stays *maybe*, and the build can be tried again.
+//  3. The task installs the filter in its [Set], which has one slot (one bit of a mask) for each bucket
+//     of the ring. A slot that nobody said anything about is *maybe*: a filter that is missing after a
+//     restart must not lose matches. An empty bucket is *no*.
+//  4. A [Summary], one filter over the keys of many sealed buckets, can stand in front of them: one *no*
+//     of it stands for all the buckets it covers. A slot whose bucket changes leaves the cover, also when
+//     that happened while the summary was being built ([Cover]).
+//  5. [Set.Probe] takes hashes and the mask of buckets to ask for each, and leaves in the masks the
+//     buckets that may hold it: the summary for the whole batch first, then slot by slot the filters.
+//
+// What goes out are masks and row numbers.
+//
+// # Ownership and goroutines
+//
+// An OpenIndex and a Set belong to one goroutine, that of the task; they have no locks. A Builder belongs
+// to one goroutine at a time. A Filter and a Summary are immutable once built and own their memory, so
+// they may be handed from the goroutine that built them to the one that installs them.
+//
+// # What it costs
+//
+// A binary fuse filter reads three places of one array for one answer and needs about 9 bits a key for
+// 8-bit fingerprints and 18 for 16-bit ones; small sets cost more (TestFilterSize has the table):
+//
+//	keys        100   1,000   10,000   100,000   1,000,000
+//	fuse8      13.4    12.3     10.2       9.4         9.0   bits a key
+//	fuse16     26.9    24.6     20.5      18.8        18.1   bits a key
+//
+// The false-positive probability of one filter is 2^-8 or 2^-16 whatever the size. A probe that asks many
+// filters pays for each (see [Predict]): sixteen buckets of fuse8 let 6.1 % of absent hashes through,
+// sixteen of fuse16 0.024 %. Building takes about 26 bytes a key of memory, which the Builder keeps.
+//
+// # Not saved
+//
+// Filters are not written to disk. A bucket is read back and its filter built anew after a restart, which
+// costs some 50 ns a key beside the hot path; until then it is *maybe*. So a filter that comes back
+// damaged, or was made with another hash, cannot exist.
+package fusefilter

@@ -1,0 +1,202 @@
+package fusefilter
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// modelIndex is the obvious way: a map from the hash to its rows, oldest first.
+type modelIndex struct {
+	rows   map[uint64][]uint32
+	hashes []uint64 // of every row
+}
+
+func (m *modelIndex) insert(h uint64) {
+	m.rows[h] = append(m.rows[h], uint32(len(m.hashes)))
+	m.hashes = append(m.hashes, h)
+}
+
+func (m *modelIndex) undo(from int) {
+	for row := len(m.hashes) - 1; row >= from; row-- {
+		h := m.hashes[row]
+		m.rows[h] = m.rows[h][:len(m.rows[h])-1]
+		if len(m.rows[h]) == 0 {
+			delete(m.rows, h)
+		}
+	}
+	m.hashes = m.hashes[:from]
+}
+
+// check compares the whole index with the model, and the answers for hashes that are not in it.
+func (m *modelIndex) check(t *testing.T, x *OpenIndex, absent []uint64) {
+	t.Helper()
+	if x.Len() != len(m.hashes) || x.Keys() != len(m.rows) {
+		t.Fatalf("%d rows of %d hashes, want %d of %d", x.Len(), x.Keys(), len(m.hashes), len(m.rows))
+	}
+	ask := append([]uint64(nil), absent...)
+	for h, rows := range m.rows {
+		ask = append(ask, h)
+		row, ok := x.Find(h)
+		for i := len(rows) - 1; i >= 0; i-- {
+			if !ok || row != rows[i] {
+				t.Fatalf("chain of %#x: row %d %v, want %d", h, row, ok, rows[i])
+			}
+			row, ok = x.Next(row)
+		}
+		if ok {
+			t.Fatalf("chain of %#x goes on with row %d", h, row)
+		}
+	}
+	heads := make([]uint32, len(ask))
+	x.FindBatch(ask, heads)
+	for i, h := range ask {
+		want := NoRow
+		if rows := m.rows[h]; rows != nil {
+			want = rows[len(rows)-1]
+		}
+		if heads[i] != want {
+			t.Fatalf("FindBatch(%#x) = %d, want %d", h, heads[i], want)
+		}
+		if row, ok := x.Find(h); row != want || ok != (want != NoRow) {
+			t.Fatalf("Find(%#x) = %d, %v, want %d", h, row, ok, want)
+		}
+	}
+}
+
+// hashSources are good and bad hash functions: the answers may not depend on which.
+func hashSources(rng *rand.Rand) map[string]func() uint64 {
+	// A product with the inverse of the index's multiplier comes out as it went in: these fall into one
+	// group, or carry one tag, and fill groups to the brim.
+	inverse := uint64(0x9E3779B97F4A7C15)
+	for range 6 {
+		inverse *= 2 - 0x9E3779B97F4A7C15*inverse
+	}
+	return map[string]func() uint64{
+		"random":    rng.Uint64,
+		"repeats":   func() uint64 { return rng.Uint64N(300) * 0x9E3779B97F4A7C15 },
+		"small":     func() uint64 { return rng.Uint64N(1000) },
+		"high bits": func() uint64 { return rng.Uint64N(1000) << 50 },
+		"constant":  func() uint64 { return 42 },
+		"zero":      func() uint64 { return 0 },
+		"one group": func() uint64 { return inverse * rng.Uint64N(1<<40) },
+		"neighbours": func() uint64 {
+			return inverse * (rng.Uint64N(3)<<56 | rng.Uint64N(1<<32))
+		},
+		"last group": func() uint64 { return inverse * (^uint64(0) - rng.Uint64N(1<<40)) },
+		"one tag":    func() uint64 { return inverse * (rng.Uint64()&^(0xff<<24) | 7<<24) },
+		"no tag":     func() uint64 { return inverse * (rng.Uint64() &^ (0xff << 24)) },
+	}
+}
+
+// Random inserts, undos and resets against the model, from an index that was made for nothing, so that it
+// grows all the way.
+func TestOpenIndexModel(t *testing.T) {
+	rng := newRand(t)
+	for name, source := range hashSources(rng) {
+		t.Run(name, func(t *testing.T) {
+			x := NewOpenIndex(0)
+			m := &modelIndex{rows: map[uint64][]uint32{}}
+			for range 60 {
+				for range rng.IntN(200) {
+					h := source()
+					x.Insert(h, uint32(len(m.hashes)))
+					m.insert(h)
+				}
+				if rng.IntN(2) == 0 && len(m.hashes) > 0 {
+					from := len(m.hashes) - rng.IntN(min(400, len(m.hashes)+1))
+					x.Undo(uint32(from), m.hashes)
+					m.undo(from)
+				}
+				if rng.IntN(20) == 0 {
+					x.Reset(rng.IntN(1000))
+					m = &modelIndex{rows: map[uint64][]uint32{}}
+				}
+				m.check(t, x, []uint64{0, 42, source(), source(), rng.Uint64(), rng.Uint64()})
+			}
+			x.Undo(0, m.hashes)
+			m.undo(0)
+			m.check(t, x, []uint64{0, 42})
+			if slices.Max(x.tags) != 0 {
+				t.Error("an index with every row undone has tags left")
+			}
+		})
+	}
+}
+
+func TestOpenIndexLarge(t *testing.T) {
+	rng := newRand(t)
+	h := distinctHashes(rng, 200_000)
+	x := NewOpenIndex(0)
+	m := &modelIndex{rows: map[uint64][]uint32{}}
+	for i, v := range h {
+		x.Insert(v, uint32(i))
+		m.insert(v)
+	}
+	m.check(t, x, distinctHashes(rng, 100_000))
+	x.Undo(150_000, h)
+	m.undo(150_000)
+	m.check(t, x, h[150_000:])
+}
+
+// One hash for all rows: every insert is one step, and the chain is all of them.
+func TestOpenIndexConstantHash(t *testing.T) {
+	const rows = 300_000
+	for _, h := range []uint64{0, 42, ^uint64(0)} {
+		x := NewOpenIndex(10)
+		for i := range uint32(rows) {
+			x.Insert(h, i)
+		}
+		n := 0
+		for row, ok := x.Find(h); ok; row, ok = x.Next(row) {
+			n++
+			if row != uint32(rows-n) {
+				t.Fatalf("row %d is number %d of the chain", row, n)
+			}
+		}
+		if n != rows || x.Keys() != 1 {
+			t.Errorf("%d rows of %d hashes, want %d of 1", n, x.Keys(), rows)
+		}
+		if _, ok := x.Find(h + 1); ok {
+			t.Error("a hash that was not inserted was found")
+		}
+	}
+}
+
+func TestOpenIndexMisuse(t *testing.T) {
+	x := NewOpenIndex(0)
+	x.Insert(7, 0)
+	x.Insert(8, 1)
+	mustPanic(t, "row 5", func() { x.Insert(9, 5) })
+	mustPanic(t, "row 0", func() { x.Insert(9, 0) })
+	mustPanic(t, "undo of row 1", func() { x.Undo(0, []uint64{7, 9}) })
+}
+
+// An index that is reused allocates nothing, neither for inserts within its hint nor for questions.
+func TestOpenIndexAllocatesNothing(t *testing.T) {
+	rng := newRand(t)
+	h := distinctHashes(rng, 5000)
+	heads := make([]uint32, len(h))
+	x := NewOpenIndex(len(h))
+	got := testing.AllocsPerRun(10, func() {
+		x.Reset(len(h))
+		for i, v := range h {
+			x.Insert(v, uint32(i))
+		}
+		x.FindBatch(h, heads)
+		x.Undo(uint32(len(h)/2), h)
+	})
+	if got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+// A small bucket after a large one does not keep the large one's memory.
+func TestOpenIndexResetShrinks(t *testing.T) {
+	x := NewOpenIndex(1_000_000)
+	large := x.Bytes()
+	x.Reset(1000)
+	if small := x.Bytes(); small*100 > large {
+		t.Errorf("%d bytes after a reset to 1,000 rows, %d before", small, large)
+	}
+}

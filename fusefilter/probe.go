@@ -1,0 +1,146 @@
+package fusefilter
+
+import "math/bits"
+
+// Stats counts what Probe asked and heard since the set was made. Differences of two snapshots are the
+// counts of the time between.
+type Stats struct {
+	Hashes       uint64 // hashes that were probed
+	SummaryAsked uint64 // hashes that asked for at least one covered slot
+	SummaryNo    uint64 // of those, the ones the summary denied
+	FilterAsked  uint64 // (hash, slot) pairs put to a slot's own filter
+	FilterMaybe  uint64 // of those, the ones it did not deny: present, stale or false positive
+}
+
+// Stats is a snapshot of the counts.
+func (s *Set) Stats() Stats { return s.probes }
+
+// chunk is how many hashes go through the steps together. A slot's table is read for all of them before
+// the next one's, so that it is in the core's cache when it comes to the second: larger is better until
+// the scratch itself leaves L1 (BenchmarkProbe; 1,024 and 2,048 were equal, 256 a tenth slower).
+const chunk = 1024
+
+// scratch is the working memory of one chunk: the hashes that the summary let through, side by side.
+type scratch struct {
+	hash  [chunk]uint64
+	mixed [chunk]uint64 // hash mixed with the seed of the table that is being read
+	mask  [chunk]uint64
+	from  [chunk]uint32 // position in the chunk
+}
+
+// Probe clears in masks[i] the bits of buckets that do not hold hashes[i]. On entry a mask has the slots
+// to ask, on return those that may hold the hash: its *maybe* slots and the ones whose filter does not
+// deny it. A bit of a slot that holds the hash is never cleared, nor is one beyond the set's slots.
+// Repeated hashes are allowed. masks is at least as long as hashes. It allocates nothing.
+func (s *Set) Probe(hashes, masks []uint64) {
+	masks = masks[:len(hashes)]
+	s.probes.Hashes += uint64(len(hashes))
+	for len(hashes) > 0 {
+		n := min(chunk, len(hashes))
+		s.probeChunk(hashes[:n], masks[:n])
+		hashes, masks = hashes[n:], masks[n:]
+	}
+}
+
+// probeChunk clears the bits of one chunk, in the order of cost: what needs no hash, what one question
+// settles, and the rest filter by filter.
+func (s *Set) probeChunk(hashes, masks []uint64) {
+	for i := range masks {
+		masks[i] &^= s.empty
+	}
+	if s.sum != nil {
+		switch s.sum.kind {
+		case Fuse8:
+			askSummary(s, &s.sum.t8, hashes, masks)
+		case Fuse16:
+			askSummary(s, &s.sum.t16, hashes, masks)
+		}
+	}
+	n, union := s.gather(hashes, masks)
+	if n == 0 {
+		return
+	}
+	switch s.kind {
+	case Fuse8:
+		askSlots(&s.t8, union, &s.work, n)
+	case Fuse16:
+		askSlots(&s.t16, union, &s.work, n)
+	}
+	s.scatter(masks, n)
+}
+
+// askSummary clears the covered bits of every hash that the summary denies. There is no branch on the
+// answer: at a few per cent of hits each would be guessed wrong, and the loads of the next hashes could
+// not start before.
+func askSummary[T fingerprint](s *Set, t *table[T], hashes, masks []uint64) {
+	covered := s.covered
+	var asked, denied uint64
+	masks = masks[:len(hashes)]
+	for i, h := range hashes {
+		m := masks[i]
+		ask := nonzero(m & covered)
+		no := nonzero(uint64(t.residue(mix(h, t.seed))))
+		masks[i] = m &^ (covered & -no)
+		asked += ask
+		denied += ask & no
+	}
+	s.probes.SummaryAsked += asked
+	s.probes.SummaryNo += denied
+}
+
+// gather collects the hashes that have a filter left to ask, and the union of those filters.
+func (s *Set) gather(hashes, masks []uint64) (n int, union uint64) {
+	if s.filtered == 0 {
+		return 0, 0
+	}
+	w := &s.work
+	masks = masks[:len(hashes)]
+	asked := 0
+	for i, h := range hashes {
+		m := masks[i]
+		k := n & (chunk - 1) // n < chunk; the mask tells the compiler
+		w.hash[k], w.mask[k], w.from[k] = h, m, uint32(i)
+		m &= s.filtered
+		union |= m
+		asked += bits.OnesCount64(m)
+		n += int(nonzero(m))
+	}
+	s.probes.FilterAsked += uint64(asked)
+	return n, union
+}
+
+// askSlots reads the tables of the union one after another, each for all n hashes. A hash that does not
+// ask this slot is read for too: its bit is clear already, and to skip it would cost a guess.
+func askSlots[T fingerprint](tables *[MaxSlots]table[T], union uint64, w *scratch, n int) {
+	hash, mixed, mask := w.hash[:n], w.mixed[:n], w.mask[:n]
+	var seed uint64
+	for first := true; union != 0; union &= union - 1 {
+		slot := bits.TrailingZeros64(union)
+		t := &tables[slot]
+		// Nearly all builds succeed at the first seed, so one mixing serves nearly all tables.
+		if first || t.seed != seed {
+			first, seed = false, t.seed
+			for i, h := range hash {
+				mixed[i] = mix(h, seed)
+			}
+		}
+		for i, m := range mixed {
+			mask[i] &^= nonzero(uint64(t.residue(m))) << (slot & 63)
+		}
+	}
+}
+
+// scatter writes the masks of the n gathered hashes back to their places.
+func (s *Set) scatter(masks []uint64, n int) {
+	w := &s.work
+	maybe := 0
+	for i := range n {
+		m := w.mask[i]
+		masks[w.from[i]] = m
+		maybe += bits.OnesCount64(m & s.filtered)
+	}
+	s.probes.FilterMaybe += uint64(maybe)
+}
+
+// nonzero is 1 for every x but 0, without a branch.
+func nonzero(x uint64) uint64 { return (x | -x) >> 63 }

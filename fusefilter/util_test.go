@@ -1,0 +1,73 @@
+package fusefilter
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// newRand is a random source whose seed is printed. FUSEFILTER_SEED=n repeats a run.
+func newRand(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if v := os.Getenv("FUSEFILTER_SEED"); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			t.Fatalf("FUSEFILTER_SEED: %v", err)
+		}
+		seed = n
+	}
+	t.Logf("FUSEFILTER_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0x6a6f696e))
+}
+
+// distinct hashes, random ones and a few that have special bits.
+func distinctHashes(rng *rand.Rand, n int) []uint64 {
+	seen := make(map[uint64]bool, n)
+	h := make([]uint64, 0, n)
+	for _, special := range []uint64{0, ^uint64(0), 1} {
+		if len(h) < n && rng.IntN(2) == 0 {
+			seen[special] = true
+			h = append(h, special)
+		}
+	}
+	for len(h) < n {
+		if x := rng.Uint64(); !seen[x] {
+			seen[x] = true
+			h = append(h, x)
+		}
+	}
+	return h
+}
+
+func mustBuild(t testing.TB, b *Builder, kind Kind, hashes []uint64) *Filter {
+	t.Helper()
+	f, err := b.Build(kind, hashes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// fiveSigma is the range in which a count of n trials of probability p falls but once in 1.7 million runs.
+func fiveSigma(n int, p float64) (lo, hi float64) {
+	mean := float64(n) * p
+	dev := 5 * math.Sqrt(mean*(1-p))
+	return mean - dev, mean + dev
+}
+
+// mustPanic wants a panic whose text contains what.
+func mustPanic(t *testing.T, what string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if text := fmt.Sprint(recover()); !strings.Contains(text, what) {
+			t.Errorf("panic %q, want one about %q", text, what)
+		}
+	}()
+	f()
+}
