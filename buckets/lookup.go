@@ -54,6 +54,19 @@ func (r *Ring) Lookup(probes []Probe) error {
 // Value is the answer to probe i of the last Lookup, empty if the bucket has no such key; valid until the next.
 func (r *Ring) Value(i int) []byte { return r.lookups.Values[r.lookups.Off[i]:r.lookups.Off[i+1]] }
 
+// ReadChunk reads one further chunk of a hash in a sealed bucket; valid until the next ReadChunk. Value stays valid.
+func (r *Ring) ReadChunk(slot int, hash uint64, chunk uint32) ([]byte, error) {
+	l := &r.more
+	l.reset()
+	l.Groups = append(l.Groups, LookupGroup{Family: r.slots[slot].family, End: 1})
+	l.Keys = slices.Grow(l.Keys, KeySize)[:KeySize]
+	putKey(l.Keys, hash, 0, chunk)
+	if err := r.store.Lookup(l); err != nil {
+		return nil, fmt.Errorf("reading chunk %d of a key: %w", chunk, err)
+	}
+	return l.Values[:l.Off[1]], nil
+}
+
 // HasMore says whether another chunk of the same hash follows a value.
 func HasMore(value []byte) bool { return len(value) >= valueHeader && value[1]&valueMore != 0 }
 

@@ -148,6 +148,7 @@ func (r *Ring) recoverSealed() error {
 func (r *Ring) recoverBits(b *Bucket) error {
 	b.used = make([]uint64, (b.rows+63)/64)
 	b.live = int(b.rows)
+	r.pending += b.live
 	v, ok, err := r.store.Meta(bitsKey(b.Epoch))
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func (r *Ring) recoverBits(b *Bucket) error {
 	}
 	for row := uint32(0); ok && row < b.rows; row++ {
 		if v[row>>3]&(1<<(row&7)) != 0 {
-			b.setUsed(row)
+			r.setUsed(b, row)
 		}
 	}
 	b.bitsDirty = false
@@ -165,7 +166,6 @@ func (r *Ring) recoverBits(b *Bucket) error {
 		return fmt.Errorf("buckets %d and %d claim one slot", other.Epoch, b.Epoch)
 	}
 	r.slots[b.Slot] = b
-	r.pending += b.live
 	return nil
 }
 
@@ -230,8 +230,7 @@ func (p *replay) used(epoch int64, row uint32) error {
 		return fmt.Errorf("%w: row %d of bucket %d, which has %d", ErrJournal, row, epoch, b.rows)
 	}
 	if !b.Used(row) {
-		b.setUsed(row)
-		p.ring.pending--
+		p.ring.setUsed(b, row)
 	}
 	return nil
 }

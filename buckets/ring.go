@@ -31,6 +31,9 @@ type Options struct {
 	Width int64 // ms of event time a bucket holds, > 0
 	Slots int   // 2 to MaxSlots
 	Sync  SyncMode
+	// KeepUsed: a used row is only marked, and stays and answers (one-to-many). Otherwise it is consumed: it no
+	// longer waits, and a seal leaves it out.
+	KeepUsed bool
 }
 
 func (o Options) validate() error {
@@ -114,6 +117,7 @@ type Ring struct {
 	floor   int64 // epochs below are dropped
 	write   Write
 	lookups Lookups
+	more    Lookups // of ReadChunk
 	err     error // the first failed write; nothing is written after it
 
 	journalBytes int64 // since the last cut
@@ -241,24 +245,32 @@ func (r *Ring) Use(b *Bucket, row uint32) bool {
 	}
 	r.touch(b)
 	b.log = append(b.log, row)
-	b.setUsed(row)
-	r.pending--
+	r.setUsed(b, row)
 	return true
 }
 
-func (b *Bucket) setUsed(row uint32) {
+func (r *Ring) setUsed(b *Bucket, row uint32) {
 	b.used[row>>6] |= 1 << (row & 63)
-	b.live--
 	b.bitsDirty = true
+	if !r.opt.KeepUsed {
+		b.live--
+		r.pending--
+	}
+}
+
+func (r *Ring) unUse(b *Bucket, row uint32) {
+	b.used[row>>6] &^= 1 << (row & 63)
+	if !r.opt.KeepUsed {
+		b.live++
+		r.pending++
+	}
 }
 
 // Undo goes back to the last commit.
 func (r *Ring) Undo() {
 	for _, b := range r.touched {
 		for _, row := range b.log {
-			b.used[row>>6] &^= 1 << (row & 63)
-			b.live++
-			r.pending++
+			r.unUse(b, row)
 		}
 		if b.state == Open {
 			gone := b.arena.rows() - b.mark.rows

@@ -36,7 +36,11 @@ func (j *SealJob) Bucket() *Bucket { return j.bucket }
 // StartSeal closes a bucket for entries. Nothing of the batch in progress may be in it: call between batches.
 func (r *Ring) StartSeal(b *Bucket) *SealJob {
 	b.state = Sealing
-	return &SealJob{bucket: b, store: r.store, used: slices.Clone(b.used)}
+	left := make([]uint64, len(b.used)) // rows that are left out
+	if !r.opt.KeepUsed {
+		copy(left, b.used)
+	}
+	return &SealJob{bucket: b, store: r.store, used: left}
 }
 
 // Run sorts the rows, writes the SST and ingests it. A bucket whose rows were all used gets no family.
