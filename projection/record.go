@@ -1,5 +1,7 @@
 package projection
 
+import "strconv"
+
 // Record is one raw record as a source hands it over. The slices belong to the source and are valid
 // until its next read; whoever keeps something copies it.
 type Record struct {
@@ -24,3 +26,20 @@ const (
 	Malformed      // not one whole valid JSON value, a null payload, or a damaged envelope
 	BadTime        // no usable event time
 )
+
+// String gives the name that counters and dead letters use.
+func (f Fate) String() string {
+	switch f {
+	case Accepted:
+		return "accepted"
+	case NullKey:
+		return "null_key"
+	case BadKey:
+		return "bad_key"
+	case Malformed:
+		return "malformed"
+	case BadTime:
+		return "bad_time"
+	}
+	return "fate(" + strconv.Itoa(int(f)) + ")"
+}
