@@ -1,0 +1,197 @@
+package results
+
+import "encoding/json"
+
+// Side counts what became of the records of one input side. Each record has one fate, so Read is the sum of Accepted,
+// NullKey, BadKey, Malformed, BadTime, Late, LateIdle and Redelivered. Behind counts accepted records a second time;
+// Pending is a level, not a count: the entries that wait now.
+type Side struct {
+	Read        int64 `json:"read"`
+	Accepted    int64 `json:"accepted"`
+	NullKey     int64 `json:"null_key"`
+	BadKey      int64 `json:"bad_key"`
+	Malformed   int64 `json:"malformed"`
+	BadTime     int64 `json:"bad_time"`
+	Late        int64 `json:"late"`
+	LateIdle    int64 `json:"late_idle"`
+	Redelivered int64 `json:"redelivered"`
+	Behind      int64 `json:"behind"`
+	Pending     int64 `json:"pending"`
+}
+
+// Fates is the number of records that have a fate. It equals Read unless a record got lost on the way.
+func (s *Side) Fates() int64 {
+	return s.Accepted + s.NullKey + s.BadKey + s.Malformed + s.BadTime + s.Late + s.LateIdle + s.Redelivered
+}
+
+func (s *Side) add(o *Side, sign int64) {
+	s.Read += sign * o.Read
+	s.Accepted += sign * o.Accepted
+	s.NullKey += sign * o.NullKey
+	s.BadKey += sign * o.BadKey
+	s.Malformed += sign * o.Malformed
+	s.BadTime += sign * o.BadTime
+	s.Late += sign * o.Late
+	s.LateIdle += sign * o.LateIdle
+	s.Redelivered += sign * o.Redelivered
+	s.Behind += sign * o.Behind
+}
+
+// Filter counts what the filters of the sealed buckets said, checked against the store.
+//
+// Two denominators, because with many buckets one number alone misleads: FPRatio is per absent B (AbsentQueries: B that
+// have no row in any sealed bucket asked; such a B is a false positive once, however many filters erred on it), FPPerFilter
+// is per filter asked (FilterFalsePositives ÷ FilterQueries).
+type Filter struct {
+	Kind                 string      `json:"kind"`         // none, fuse8, fuse16
+	Summary              bool        `json:"summary"`      // one filter over several buckets stands in front
+	BitsPerKey           *float64    `json:"bits_per_key"` // of all live filters, summaries included
+	AbsentQueries        int64       `json:"absent_queries"`
+	FalsePositives       int64       `json:"false_positives"`
+	StalePositives       int64       `json:"stale_positives"` // the key was there and has been matched
+	FPRatio              *float64    `json:"fp_ratio"`
+	FPCI95               *[2]float64 `json:"fp_ci95"` // Wilson interval of FPRatio
+	FPPredicted          *float64    `json:"fp_predicted"`
+	FPPerFilter          *float64    `json:"fp_per_filter"`
+	FilterQueries        int64       `json:"filter_queries"`
+	FilterFalsePositives int64       `json:"filter_false_positives"`
+	FalseNegatives       int64       `json:"false_negatives"` // zero, or the run is incorrect
+	BuildNs              int64       `json:"build_ns"`        // all builds added
+	BuildFailed          int64       `json:"build_failed"`
+}
+
+func (f *Filter) add(o *Filter, sign int64) {
+	if f.Kind == "" {
+		f.Kind, f.Summary = o.Kind, o.Summary
+	}
+	if f.BitsPerKey == nil {
+		f.BitsPerKey = o.BitsPerKey
+	}
+	if f.FPPredicted == nil {
+		f.FPPredicted = o.FPPredicted
+	}
+	f.AbsentQueries += sign * o.AbsentQueries
+	f.FalsePositives += sign * o.FalsePositives
+	f.StalePositives += sign * o.StalePositives
+	f.FilterQueries += sign * o.FilterQueries
+	f.FilterFalsePositives += sign * o.FilterFalsePositives
+	f.FalseNegatives += sign * o.FalseNegatives
+	f.BuildNs += sign * o.BuildNs
+	f.BuildFailed += sign * o.BuildFailed
+}
+
+// Buckets: Open and Sealed are levels (buckets live now), the totals count since the start, DropMaxNs is the longest drop.
+type Buckets struct {
+	Open         int64 `json:"open"`
+	Sealed       int64 `json:"sealed"`
+	SealedTotal  int64 `json:"sealed_total"`
+	DroppedTotal int64 `json:"dropped_total"`
+	DropMaxNs    int64 `json:"drop_max_ns"`
+}
+
+// Counters are the counts of the join, under the names that --stats, every result, /status and the metrics share.
+// The pointer fields are ratios that Derive computes (VsArm needs the arm without filters, so its owner sets it).
+type Counters struct {
+	A               Side     `json:"a"`
+	B               Side     `json:"b"`
+	Outputs         int64    `json:"outputs"` // results written: pairs or groups, null rows, tombstones
+	Matches         int64    `json:"matches"` // pairs
+	UnmatchedA      int64    `json:"unmatched_a"`
+	UnmatchedB      int64    `json:"unmatched_b"`
+	Early           int64    `json:"early"`
+	Corrected       int64    `json:"corrected"`
+	Retracted       int64    `json:"retracted"`
+	Oversize        int64    `json:"oversize"`
+	Probes          int64    `json:"probes"`  // B that asked, one each, whatever the number of buckets
+	Lookups         int64    `json:"lookups"` // RocksDB point reads
+	LookupsPerProbe *float64 `json:"lookups_per_probe"`
+	LookupReduction *float64 `json:"lookup_reduction"` // probes ÷ lookups; null without a lookup
+	VsArm           *float64 `json:"vs_arm"`           // lookups of the arm without filters ÷ lookups; null without that arm
+	Filter          Filter   `json:"filter"`
+	Buckets         Buckets  `json:"buckets"`
+}
+
+// Derive computes the ratios from the counts. It may be called again after the counts have changed.
+func (c *Counters) Derive() {
+	c.LookupsPerProbe = Ratio(c.Lookups, c.Probes)
+	c.LookupReduction = Ratio(c.Probes, c.Lookups)
+	f := &c.Filter
+	f.FPRatio = Ratio(f.FalsePositives, f.AbsentQueries)
+	f.FPCI95 = Wilson95(f.FalsePositives, f.AbsentQueries)
+	f.FPPerFilter = Ratio(f.FilterFalsePositives, f.FilterQueries)
+}
+
+// Add adds the counts and levels of another task of the same run; the longest drop is the longest of both. Bits per key and
+// the predicted ratio stay those of the first that has them. Call Derive when all are added.
+func (c *Counters) Add(o *Counters) {
+	c.count(o, 1)
+	c.A.Pending += o.A.Pending
+	c.B.Pending += o.B.Pending
+	c.Buckets.Open += o.Buckets.Open
+	c.Buckets.Sealed += o.Buckets.Sealed
+	c.Buckets.DropMaxNs = max(c.Buckets.DropMaxNs, o.Buckets.DropMaxNs)
+}
+
+// Sub takes away an earlier snapshot of the same counters, so that what is left is what happened since. Levels (pending,
+// open, sealed) and the longest drop stay as they are now. Call Derive afterwards.
+func (c *Counters) Sub(earlier *Counters) { c.count(earlier, -1) }
+
+// count adds or subtracts what counts events, and leaves levels and maxima alone.
+func (c *Counters) count(o *Counters, sign int64) {
+	c.A.add(&o.A, sign)
+	c.B.add(&o.B, sign)
+	c.Outputs += sign * o.Outputs
+	c.Matches += sign * o.Matches
+	c.UnmatchedA += sign * o.UnmatchedA
+	c.UnmatchedB += sign * o.UnmatchedB
+	c.Early += sign * o.Early
+	c.Corrected += sign * o.Corrected
+	c.Retracted += sign * o.Retracted
+	c.Oversize += sign * o.Oversize
+	c.Probes += sign * o.Probes
+	c.Lookups += sign * o.Lookups
+	c.Filter.add(&o.Filter, sign)
+	c.Buckets.SealedTotal += sign * o.Buckets.SealedTotal
+	c.Buckets.DroppedTotal += sign * o.Buckets.DroppedTotal
+}
+
+// MarshalCounters gives the counters as indented JSON that ends in a line feed: what `joinbench join --stats` writes.
+// The ratios are derived on a copy; c is not changed.
+func MarshalCounters(c *Counters) ([]byte, error) {
+	derived := *c
+	derived.Derive()
+	normalize(&derived)
+	out, err := json.MarshalIndent(&derived, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return append(out, '\n'), nil
+}
+
+// Truth is the comparison with what the generator knows must come out. In Join it is embedded by pointer: when nothing is
+// known (a join of files) its fields are absent from the JSON, instead of claiming zero.
+type Truth struct {
+	Missing             int64    `json:"missing"`    // expected pairs that did not come
+	Spurious            int64    `json:"spurious"`   // pairs that came and were not expected
+	Duplicated          int64    `json:"duplicated"` // expected pairs that came once too often, each time counted
+	ExpectedMatches     int64    `json:"expected_matches"`
+	ExpectedMatchRatio  *float64 `json:"expected_match_ratio"`
+	SealedPartnerProbes int64    `json:"sealed_partner_probes"` // B whose partner is or was in a sealed bucket
+}
+
+// Join is the part of the record that tells what the join did.
+type Join struct {
+	Counters
+	MatchRatio *float64 `json:"match_ratio"` // matches ÷ probes
+	*Truth
+}
+
+// Derive computes the ratios of the counters and the match ratios. An expected ratio that its owner has set (the one that
+// was asked for) is kept.
+func (j *Join) Derive() {
+	j.Counters.Derive()
+	j.MatchRatio = Ratio(j.Matches, j.Probes)
+	if j.Truth != nil && j.ExpectedMatchRatio == nil {
+		j.ExpectedMatchRatio = Ratio(j.ExpectedMatches, j.Probes)
+	}
+}

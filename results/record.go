@@ -1,0 +1,206 @@
+package results
+
+import "encoding/json"
+
+// Schema names our record; SchemaVersion is a semantic version: a reader accepts every record of its own major version.
+const (
+	Schema        = "joinbench.result"
+	SchemaVersion = "1.0.0"
+)
+
+// Record is one run. Floats are pointers, and nil means that the value was not measured or does not exist; lists are never
+// null once the record has been written.
+type Record struct {
+	Schema        string       `json:"schema"`
+	SchemaVersion string       `json:"schema_version"`
+	Tool          Tool         `json:"tool"`
+	Run           Run          `json:"run"`
+	Environment   Environment  `json:"environment"`
+	Phases        []Phase      `json:"phases"`
+	SteadyState   *SteadyState `json:"steady_state"`
+	Load          *Load        `json:"load"`
+	Latency       *Latency     `json:"latency"`
+	Join          Join         `json:"join"`
+	Storage       Storage      `json:"storage"`
+	Cost          Cost         `json:"cost"`
+	Intervals     []Interval   `json:"intervals"`
+	Drops         []Drop       `json:"drops"`
+	Arms          []Arm        `json:"arms"`
+	Thresholds    []Threshold  `json:"thresholds"`
+	Verdict       Verdict      `json:"verdict"`
+}
+
+// Tool is the program that ran.
+type Tool struct {
+	Version           string   `json:"version"`
+	Commit            string   `json:"commit"`
+	Dirty             bool     `json:"dirty"`
+	Go                string   `json:"go"`
+	RocksDB           string   `json:"rocksdb"`
+	RocksDBAssertions bool     `json:"rocksdb_assertions"` // true makes every figure slower than a release build's
+	JSONEngine        string   `json:"json_engine"`        // which path of the JSON library is live
+	BuildTags         []string `json:"build_tags"`
+}
+
+// Run is what was asked for and when. Times are RFC 3339 in UTC. Config is the effective configuration as JSON, and
+// ConfigOrigin says for each of its keys where the value came from (default, file, env, flag).
+type Run struct {
+	ID                  string            `json:"id"`
+	Label               string            `json:"label"`
+	Profile             string            `json:"profile"`
+	StartedAt           string            `json:"started_at"`
+	EndedAt             string            `json:"ended_at"`
+	Complete            bool              `json:"complete"` // false: interrupted or failed, the record holds what there was
+	Argv                []string          `json:"argv"`
+	Seed                uint64            `json:"seed"`
+	WorkloadFingerprint string            `json:"workload_fingerprint"`
+	Tasks               int               `json:"tasks"`
+	Config              json.RawMessage   `json:"config"`
+	ConfigOrigin        map[string]string `json:"config_origin"`
+}
+
+// Environment is the machine as the process saw it. Empty strings and nil are what could not be read.
+type Environment struct {
+	HostID     string `json:"host_id"` // a hash: tells like hosts from unlike ones, and names none
+	OS         string `json:"os"`
+	Arch       string `json:"arch"`
+	CPU        string `json:"cpu"`
+	Cores      int    `json:"cores"`      // that this process may run on
+	GOMAXPROCS int    `json:"gomaxprocs"` // that Go uses
+	NUMA       int    `json:"numa"`       // nodes, 0 = unknown
+	Governor   string `json:"governor"`
+	Cgroup     Cgroup `json:"cgroup"`
+	MemBytes   int64  `json:"mem_bytes"`
+	THP        string `json:"thp"` // transparent huge pages: always, madvise, never
+	Kernel     string `json:"kernel"`
+	Disk       string `json:"disk"` // the device that the file system of the data lies on
+	FS         string `json:"fs"`
+	GOGC       int64  `json:"gogc"`       // percent, -1 = off
+	GOMEMLIMIT *int64 `json:"gomemlimit"` // bytes, null = none
+}
+
+// Cgroup holds the tightest limits from the process's own group up to the root; null = no limit.
+type Cgroup struct {
+	CPUs        *float64 `json:"cpus"`
+	MemoryBytes *int64   `json:"memory_bytes"`
+}
+
+// Phase is a stretch of the run: prepare, warm, settle, measure, drain. StartNs counts from the start of the run.
+type Phase struct {
+	Name       string `json:"name"`
+	StartNs    int64  `json:"start_ns"`
+	DurationNs int64  `json:"duration_ns"`
+	Records    int64  `json:"records"` // of both sides
+}
+
+// SteadyState says whether what was measured had settled.
+type SteadyState struct {
+	Required  bool              `json:"required"`
+	Attained  bool              `json:"attained"`
+	Criteria  []SteadyCriterion `json:"criteria"`
+	Rotations *float64          `json:"rotations"` // of the ring of buckets while measuring
+}
+
+// SteadyCriterion is one metric's test: its slope and its deviation must stay within Limit.
+type SteadyCriterion struct {
+	Metric    string   `json:"metric"`
+	Slope     *float64 `json:"slope"`
+	Deviation *float64 `json:"deviation"`
+	Limit     *float64 `json:"limit"`
+}
+
+// Load is what was offered and what was taken, in B per second over the measured phase. OfferedPerS is null in a run without
+// a schedule (mode "closed": as fast as it goes).
+type Load struct {
+	Mode         string    `json:"mode"` // open, closed
+	Arrival      string    `json:"arrival"`
+	CatchUp      string    `json:"catch_up"`
+	OfferedPerS  *float64  `json:"offered_per_s"`
+	AchievedPerS *float64  `json:"achieved_per_s"`
+	Dropped      int64     `json:"dropped"`
+	Generator    Generator `json:"generator"`
+}
+
+// Generator tells whether the instrument itself was the limit.
+type Generator struct {
+	CeilingPerS *float64 `json:"ceiling_per_s"`
+	CPURatio    *float64 `json:"cpu_ratio"`
+	LagP99Ns    *int64   `json:"lag_p99_ns"`
+}
+
+// Storage is what RocksDB says of itself.
+type Storage struct {
+	BytesWritten           *int64   `json:"bytes_written"`
+	BytesRead              *int64   `json:"bytes_read"`
+	WriteAmp               *float64 `json:"write_amp"`
+	StallRatio             *float64 `json:"stall_ratio"`
+	PendingCompactionBytes *int64   `json:"pending_compaction_bytes"`
+	CFDrops                int64    `json:"cf_drops"`
+	CFDropMaxNs            int64    `json:"cf_drop_max_ns"`
+}
+
+// Cost is what the join took. NsPerB and NsPerA are wall time of the task's goroutine from prepared batches to matches handed
+// over; RecordNsPerB is the same from raw JSON records; UnitNs (one xxh3 of the key and one look into a plain 16-bit fuse
+// filter) makes machines comparable. RSSMaxBytes is the peak of anonymous memory, RSSFileMaxBytes that of mapped files.
+type Cost struct {
+	NsPerB           *float64 `json:"ns_per_b"`
+	NsPerA           *float64 `json:"ns_per_a"`
+	BackgroundNsPerA *float64 `json:"background_ns_per_a"` // sealing and filters, beside the task's goroutine
+	UnitNs           *float64 `json:"unit_ns"`
+	RecordNsPerB     *float64 `json:"record_ns_per_b"`
+	GeneratorNsPerB  *float64 `json:"generator_ns_per_b"`
+	RSSMaxBytes      *int64   `json:"rss_max_bytes"`
+	RSSFileMaxBytes  *int64   `json:"rss_file_max_bytes"`
+	GoHeapBytes      *int64   `json:"go_heap_bytes"`
+	RocksDBBytes     *int64   `json:"rocksdb_bytes"`
+	DiskMaxBytes     *int64   `json:"disk_max_bytes"`
+	CPUSPerMillion   *float64 `json:"cpu_s_per_million"` // CPU-seconds of the whole process per million B
+	AllocsPerProbe   *float64 `json:"allocs_per_probe"`
+}
+
+// Interval is one sample of the run; rates are over the time since the sample before. TNs counts from the start of the run.
+type Interval struct {
+	TNs        int64    `json:"t_ns"`
+	Phase      string   `json:"phase"`
+	ProbesPerS *float64 `json:"probes_per_s"`
+	APerS      *float64 `json:"a_per_s"`
+	Pending    int64    `json:"pending"` // of both sides
+	DiskBytes  *int64   `json:"disk_bytes"`
+	RSSBytes   *int64   `json:"rss_bytes"` // anonymous
+}
+
+// Drop is one bucket that went away whole: the disk in use before and after, and how long the drop took.
+type Drop struct {
+	Epoch           int64  `json:"epoch"` // of the bucket
+	TNs             int64  `json:"t_ns"`  // from the start of the run
+	DiskBeforeBytes *int64 `json:"disk_before_bytes"`
+	DiskAfterBytes  *int64 `json:"disk_after_bytes"`
+	DropNs          int64  `json:"drop_ns"`
+}
+
+// Arm is the same data through another way of joining (no filter, another filter), for comparison.
+type Arm struct {
+	Name            string   `json:"name"`
+	NsPerB          *float64 `json:"ns_per_b"`
+	RSSMaxBytes     *int64   `json:"rss_max_bytes"`
+	Probes          int64    `json:"probes"`
+	Matches         int64    `json:"matches"`
+	Lookups         int64    `json:"lookups"`
+	LookupsPerProbe *float64 `json:"lookups_per_probe"`
+	FPRatio         *float64 `json:"fp_ratio"`
+}
+
+// Threshold is a limit that was asked for, e.g. "join.filter.fp_ratio<0.0005".
+type Threshold struct {
+	Expr  string   `json:"expr"`
+	Value *float64 `json:"value"`
+	OK    bool     `json:"ok"`
+}
+
+// Verdict is the outcome: one of the statuses of verdict.go, the exit code, why, and doubts that do not change it.
+type Verdict struct {
+	Status   string   `json:"status"`
+	ExitCode int      `json:"exit_code"`
+	Reasons  []string `json:"reasons"`
+	Warnings []string `json:"warnings"`
+}
