@@ -83,8 +83,8 @@ func ParseEntry(b []byte) (Entry, error) {
 	}, nil
 }
 
-// entryBefore orders entries of one key as rule 2 prefers them: event time, then partition, then offset.
-func entryBefore(a, b []byte) bool {
+// EntryBefore orders entries of one key as rule 2 prefers them: event time, then partition, then offset.
+func EntryBefore(a, b []byte) bool {
 	if x, y := entryTime(a), entryTime(b); x != y {
 		return x < y
 	}

@@ -104,6 +104,14 @@ func (b *Bucket) Entry(row uint32) []byte { return b.arena.entry(row) }
 // Hashes are those of the rows of a bucket that is not sealed yet, by row; read only.
 func (b *Bucket) Hashes() []uint64 { return b.arena.hashes }
 
+// CommittedRows is how many rows of an open bucket the last commit had: what Undo would leave.
+func (b *Bucket) CommittedRows() int {
+	if b.touched {
+		return b.mark.rows
+	}
+	return b.arena.rows()
+}
+
 // Used says whether a row was used up.
 func (b *Bucket) Used(row uint32) bool { return b.used[row>>6]&(1<<(row&63)) != 0 }
 
@@ -118,9 +126,11 @@ type Ring struct {
 	write   Write
 	lookups Lookups
 	more    Lookups // of ReadChunk
-	err     error // the first failed write; nothing is written after it
+	err     error   // the first failed write; nothing is written after it
 
 	journalBytes int64 // since the last cut
+	lastAppended int   // bytes of the last commit
+	lastUsed     int
 	lastSync     time.Time
 	committed    uint64
 	pending      int // live rows of all buckets
@@ -304,12 +314,16 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 	w := &r.write
 	w.reset()
 	w.Batch = batch
+	uses := 0
 	for _, b := range r.touched {
 		if b.first == 0 && b.arena.rows() > 0 {
 			b.first = batch
 		}
 		w.Record = appendSections(w.Record, b)
+		uses += len(b.log)
 	}
+	r.lastUsed = 4 * uses
+	r.lastAppended = max(len(w.Record)-r.lastUsed, 0)
 	if record != nil {
 		w.put(metaCommit, record)
 	}
@@ -337,6 +351,9 @@ func (r *Ring) Maintain() error {
 	r.checkpoint(&r.write)
 	return r.flush()
 }
+
+// JournalBytes is what the last Commit journaled: bytes of appended entries and of used rows.
+func (r *Ring) JournalBytes() (appended, used int) { return r.lastAppended, r.lastUsed }
 
 // WriteCommit stores the commit record alone: with several tasks, after each of them has journaled the batch.
 func (r *Ring) WriteCommit(record []byte) error {

@@ -45,25 +45,23 @@ const (
 // liveC counts C objects by purpose; all are zero when every store is closed.
 var liveC struct{ stores, families atomic.Int64 }
 
-// Shared is what all tasks of a process have in common: block cache and background threads.
-type Shared struct {
-	cache *grocksdb.Cache
-	env   *grocksdb.Env
-}
+// Shared is what all tasks of a process have in common: the block cache. Background threads are shared anyway,
+// they belong to RocksDB's default environment.
+type Shared struct{ cache *grocksdb.Cache }
 
 // NewShared makes a block cache of so many bytes, for meta and journal (sealed families are read by mmap).
 func NewShared(cacheBytes uint64) *Shared {
+	// Every database uses the default environment without being told. It must not be told: Options.SetEnv of the
+	// binding takes the handle over, so that a second Options would get a null pointer.
 	env := grocksdb.NewDefaultEnv()
 	env.SetBackgroundThreads(1)
 	env.SetHighPriorityBackgroundThreads(1)
-	return &Shared{cache: grocksdb.NewLRUCache(cacheBytes), env: env}
+	env.Destroy()
+	return &Shared{cache: grocksdb.NewLRUCache(cacheBytes)}
 }
 
 // Close frees what is shared; the stores are closed before.
-func (s *Shared) Close() {
-	s.cache.Destroy()
-	s.env.Destroy()
-}
+func (s *Shared) Close() { s.cache.Destroy() }
 
 // Rocks is the Backend on RocksDB: one database in one directory for one task.
 type Rocks struct {
@@ -139,7 +137,6 @@ func (r *Rocks) makeOptions() {
 	o := r.dbOpts
 	o.SetCreateIfMissing(true)
 	o.SetCreateIfMissingColumnFamilies(true)
-	o.SetEnv(r.shared.env)
 	o.SetAllowMmapReads(true) // sealed tables are read in place: no block cache, no copy
 	o.SetMaxOpenFiles(-1)
 	o.SetMaxTotalWalSize(walLimit)
@@ -180,7 +177,6 @@ func (r *Rocks) makeOptions() {
 
 func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
 	o := grocksdb.NewDefaultOptions()
-	o.SetEnv(r.shared.env)
 	o.SetCompression(grocksdb.NoCompression) // mmap reads pin uncompressed blocks without a copy
 	o.SetWriteBufferSize(buffer)
 	o.SetMaxWriteBufferNumber(3)
@@ -531,4 +527,3 @@ func (r *Rocks) destroyOptions() {
 	r.write.Destroy()
 	r.writeSync.Destroy()
 }
-

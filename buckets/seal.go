@@ -82,7 +82,7 @@ func (j *SealJob) sorted() []sealRow {
 		switch {
 		case x.hash != y.hash:
 			return cmp.Compare(x.hash, y.hash)
-		case entryBefore(a.entry(x.row), a.entry(y.row)):
+		case EntryBefore(a.entry(x.row), a.entry(y.row)):
 			return -1
 		default:
 			return 1
@@ -171,6 +171,9 @@ type DropJob struct {
 	store  Backend
 	family Family
 }
+
+// HasFiles is false for a bucket that was never sealed, or sealed empty.
+func (j *DropJob) HasFiles() bool { return j.family != nil }
 
 // Run drops the family.
 func (j *DropJob) Run() error {

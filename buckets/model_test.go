@@ -1,0 +1,575 @@
+package buckets
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The model test drives a ring with random operations and keeps beside it what the ring should hold, as plain
+// maps and slices. After each step both are compared.
+
+// world is what a ring should hold.
+type world struct {
+	floor   int64
+	buckets map[int64]*modelBucket
+}
+
+type modelBucket struct {
+	state State
+	rows  []modelRow
+}
+
+type modelRow struct {
+	hash   uint64
+	e      Entry
+	bytes  string // encoded
+	used   bool
+	atSeal bool // was used when its bucket's seal started: not in the family
+}
+
+func (w world) clone() world {
+	c := world{w.floor, map[int64]*modelBucket{}}
+	for epoch, b := range w.buckets {
+		c.buckets[epoch] = &modelBucket{b.state, slices.Clone(b.rows)}
+	}
+	return c
+}
+
+// reopened is the world after a restart: what was sealing is open again.
+func (w world) reopened() world {
+	c := w.clone()
+	for _, b := range c.buckets {
+		if b.state == Sealing {
+			b.state = Open
+		}
+		for i := range b.rows {
+			b.rows[i].atSeal = b.rows[i].atSeal && b.state == Sealed
+		}
+	}
+	return c
+}
+
+// withHash lists what a lookup of a hash should find, in the order of rule 2.
+func (b *modelBucket) withHash(hash uint64) []found {
+	var rows []int
+	for i, r := range b.rows {
+		if r.hash == hash && !r.atSeal {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(i, j int) int {
+		x, y := b.rows[i].e, b.rows[j].e
+		return cmp.Or(cmp.Compare(x.Time, y.Time), cmp.Compare(x.Partition, y.Partition), cmp.Compare(x.Offset, y.Offset))
+	})
+	var out []found
+	for _, i := range rows {
+		out = append(out, found{uint32(i), b.rows[i].bytes})
+	}
+	return out
+}
+
+// hashes are the distinct ones of a sealed family.
+func (b *modelBucket) hashes() []uint64 {
+	var out []uint64
+	for _, r := range b.rows {
+		if !r.atSeal {
+			out = append(out, r.hash)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// modelRun is one run of the test.
+type modelRun struct {
+	t    *testing.T
+	rng  *rand.Rand
+	kit  kit
+	opt  Options
+	ring *Ring
+
+	now   world // with the batch in progress
+	saved world // at the last commit
+	batch uint64
+	lo    int64 // lowest epoch that appends use
+
+	// The helper goroutine's jobs, in order.
+	jobs     chan func() error
+	jobErr   chan error
+	queued   int
+	sealing  *SealJob
+	sealDone chan struct{}
+	hot      uint64
+	counts   map[string]int
+}
+
+func newModelRun(t *testing.T, k kit) *modelRun {
+	m := &modelRun{t: t, rng: newRand(t), kit: k, opt: Options{Width: 1000, Slots: 5, Sync: SyncNone}, lo: -3,
+		now:  world{-1 << 62, map[int64]*modelBucket{}},
+		jobs: make(chan func() error, 64), jobErr: make(chan error, 64), hot: 7, counts: map[string]int{}}
+	m.saved = m.now.clone()
+	go func() {
+		for job := range m.jobs {
+			m.jobErr <- job()
+		}
+	}()
+	m.ring = mustRing(t, m.opt, k.open(t), 0)
+	return m
+}
+
+func (m *modelRun) queue(job func() error) {
+	m.queued++
+	m.jobs <- job
+}
+
+// drain waits for the helper goroutine.
+func (m *modelRun) drain() {
+	for ; m.queued > 0; m.queued-- {
+		if err := <-m.jobErr; err != nil {
+			m.t.Error(err)
+		}
+	}
+}
+
+// end closes the ring, also after a failure: the helper goroutine may still be in C.
+func (m *modelRun) end() {
+	close(m.jobs)
+	m.drain()
+	if err := m.ring.Close(); err != nil {
+		m.t.Error(err)
+	}
+}
+
+func (m *modelRun) chance(percent int) bool { return m.rng.IntN(100) < percent }
+
+func (m *modelRun) randomEntry(epoch int64) (uint64, Entry) {
+	key := m.rng.IntN(300)
+	hash := uint64(key%200) * 0x9e3779b97f4a7c15 // some keys share their hash
+	if m.chance(15) {
+		hash = m.hot
+	}
+	e := Entry{SideB: m.chance(30), Spec: uint16(m.rng.IntN(3)), Partition: int32(m.rng.IntN(4)),
+		Time: epoch*m.opt.Width + m.rng.Int64N(20)*50, Offset: m.rng.Int64N(1000),
+		Key: fmt.Appendf(nil, "skey-%d", key), Body: filled(m.rng.IntN(120), m.rng.Uint64())}
+	switch n := m.rng.IntN(2000); {
+	case n == 0:
+		e.Body = filled(chunkSize+m.rng.IntN(1000), m.rng.Uint64())
+	case n < 10:
+		e.Key = filled(8192, m.rng.Uint64())
+	case n < 40:
+		e.Body = filled(m.rng.IntN(20_000), m.rng.Uint64())
+	case n < 60:
+		e.Key, e.Body = nil, nil
+	}
+	return hash, e
+}
+
+func (m *modelRun) append() {
+	epoch := m.lo + m.rng.Int64N(int64(m.opt.Slots))
+	b, err := m.ring.Bucket(epoch)
+	if mb := m.now.buckets[epoch]; mb != nil && mb.state != Open {
+		if err == nil {
+			m.t.Fatalf("bucket %d took an entry although it is no longer open", epoch)
+		}
+		m.counts["refused"]++
+		return
+	}
+	must(m.t, err)
+	hash, e := m.randomEntry(epoch)
+	row, err := m.ring.Append(b, hash, &e)
+	must(m.t, err)
+	mb := m.now.buckets[epoch]
+	if mb == nil {
+		mb = &modelBucket{}
+		m.now.buckets[epoch] = mb
+	}
+	if int(row) != len(mb.rows) {
+		m.t.Fatalf("row %d of bucket %d, expected %d", row, epoch, len(mb.rows))
+	}
+	mb.rows = append(mb.rows, modelRow{hash: hash, e: e, bytes: string(e.AppendTo(nil))})
+	m.counts["append"]++
+	if m.chance(5) {
+		m.useRow(epoch, len(mb.rows)-1)
+	}
+}
+
+func (m *modelRun) useRow(epoch int64, row int) {
+	mb := m.now.buckets[epoch]
+	if got := m.ring.Use(m.ring.At(epoch), uint32(row)); got == mb.rows[row].used {
+		m.t.Fatalf("Use of row %d of bucket %d: %v", row, epoch, got)
+	}
+	mb.rows[row].used = true
+	m.counts["use "+stateName(mb.state)]++
+}
+
+func stateName(s State) string { return [...]string{"open", "sealing", "sealed"}[s] }
+
+// epochs are those of the live buckets, sorted so that a seed tells the whole story.
+func (m *modelRun) epochs() []int64 { return slices.Sorted(maps.Keys(m.now.buckets)) }
+
+func (m *modelRun) use() {
+	if epochs := m.epochs(); len(epochs) > 0 {
+		epoch := epochs[m.rng.IntN(len(epochs))]
+		rows := len(m.now.buckets[epoch].rows)
+		if m.chance(3) { // all of it: such a bucket gets no family
+			for row := range rows {
+				m.useRow(epoch, row)
+			}
+			return
+		}
+		for range 1 + m.rng.IntN(8) {
+			m.useRow(epoch, m.rng.IntN(rows))
+		}
+	}
+}
+
+// wrongBuckets asks for buckets that the ring has to refuse.
+func (m *modelRun) wrongBuckets() {
+	if m.now.floor > -1<<62 {
+		if _, err := m.ring.Bucket(m.now.floor - 1); err == nil {
+			m.t.Fatalf("a bucket below the floor %d", m.now.floor)
+		}
+	}
+	for epoch := range m.now.buckets {
+		if _, err := m.ring.Bucket(epoch + int64(m.opt.Slots)); !errors.Is(err, ErrDisplaces) {
+			m.t.Fatalf("bucket %d in the slot of %d: %v", epoch+int64(m.opt.Slots), epoch, err)
+		}
+	}
+}
+
+// inBatch makes the random changes of one batch.
+func (m *modelRun) inBatch() {
+	n := m.rng.IntN(60)
+	if m.chance(10) {
+		n = 0
+	}
+	for range n {
+		if m.chance(85) {
+			m.append()
+		} else {
+			m.use()
+		}
+	}
+	if m.chance(10) {
+		m.wrongBuckets()
+	}
+}
+
+func (m *modelRun) commit(record bool) {
+	m.batch++
+	var rec []byte
+	two := m.chance(30) // the way of several tasks: record after the journal
+	if record && !two {
+		rec = commitRecord(m.batch)
+	}
+	must(m.t, m.ring.Commit(m.batch, rec))
+	if record && two {
+		must(m.t, m.ring.WriteCommit(commitRecord(m.batch)))
+	}
+	if record {
+		m.saved = m.now.clone()
+	}
+}
+
+func (m *modelRun) undo() {
+	m.ring.Undo()
+	m.now = m.saved.clone()
+	m.counts["undo"]++
+}
+
+func (m *modelRun) startSeal() {
+	epochs := m.epochs()
+	if m.sealing != nil || len(epochs) == 0 {
+		return
+	}
+	epoch := epochs[m.rng.IntN(len(epochs))]
+	mb := m.now.buckets[epoch]
+	if mb.state != Open {
+		return
+	}
+	mb.state = Sealing
+	for i := range mb.rows {
+		mb.rows[i].atSeal = mb.rows[i].used
+	}
+	job, done := m.ring.StartSeal(m.ring.At(epoch)), make(chan struct{})
+	m.sealing, m.sealDone = job, done
+	m.queue(func() error {
+		defer close(done)
+		return job.Run()
+	})
+	m.counts["seal"]++
+}
+
+func (m *modelRun) finishSeal() {
+	if m.sealing == nil {
+		return
+	}
+	<-m.sealDone
+	epoch := m.sealing.Bucket().Epoch
+	drop, err := m.ring.FinishSeal(m.sealing)
+	must(m.t, err)
+	hashes := m.sealing.Hashes
+	m.sealing = nil
+	mb := m.now.buckets[epoch]
+	if mb == nil || mb.state != Sealing {
+		m.counts["dropped while sealing"]++
+		if drop != nil {
+			m.queue(drop.Run)
+		}
+		return
+	}
+	if drop != nil {
+		m.t.Fatalf("bucket %d is in the ring, and its family is to be dropped", epoch)
+	}
+	mb.state = Sealed
+	if want := mb.hashes(); !slices.Equal(hashes, want) {
+		m.t.Fatalf("bucket %d: SealJob.Hashes has %d, expected %d", epoch, len(hashes), len(want))
+	}
+	if len(mb.hashes()) == 0 {
+		m.counts["sealed empty"]++
+	}
+}
+
+func (m *modelRun) drop() {
+	m.lo += m.rng.Int64N(3)
+	floor := m.lo
+	jobs, err := m.ring.DropBelow(floor)
+	must(m.t, err)
+	m.now.floor = max(m.now.floor, floor)
+	gone := 0
+	for epoch := range m.now.buckets {
+		if epoch < floor {
+			delete(m.now.buckets, epoch)
+			gone++
+		}
+	}
+	if len(jobs) != gone || !slices.IsSortedFunc(jobs, func(x, y *DropJob) int { return cmp.Compare(x.Epoch, y.Epoch) }) {
+		m.t.Fatalf("floor %d: %d drop jobs for %d buckets", floor, len(jobs), gone)
+	}
+	for _, job := range jobs {
+		if m.chance(80) { // the others never get to it: their families are strays of the next start
+			m.queue(job.Run)
+		}
+	}
+	m.counts["drop"] += gone
+}
+
+func (m *modelRun) maintain() {
+	must(m.t, m.ring.Maintain())
+	m.counts["maintain"]++
+}
+
+// reopen restarts; what was not committed is gone.
+func (m *modelRun) reopen() {
+	m.drain()
+	if m.chance(50) {
+		m.kit.crash(m.t)
+		m.counts["crash"]++
+	}
+	must(m.t, m.ring.Close())
+	m.sealing = nil
+	m.now = m.saved.reopened()
+	m.saved = m.now.clone()
+	store := m.kit.open(m.t)
+	if at := recorded(m.t, store); at != m.batch {
+		m.t.Fatalf("commit record of batch %d, expected %d", at, m.batch)
+	}
+	m.ring = mustRing(m.t, m.opt, store, m.batch)
+	if m.ring.Committed() != m.batch {
+		m.t.Fatalf("Committed %d, expected %d", m.ring.Committed(), m.batch)
+	}
+	var have, want []int64
+	for _, f := range store.Families() {
+		have = append(have, f.Epoch())
+	}
+	for epoch, mb := range m.now.buckets {
+		if mb.state == Sealed && len(mb.hashes()) > 0 {
+			want = append(want, epoch)
+		}
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		m.t.Fatalf("families of %v after a start, expected %v", have, want)
+	}
+	m.counts["reopen"]++
+}
+
+// reopenWithout journals a batch that no commit record follows, and restarts: it never happened.
+func (m *modelRun) reopenWithout() {
+	m.inBatch()
+	m.commit(false)
+	m.batch--
+	m.reopen()
+	m.counts["reopen without the last batch"]++
+}
+
+func (m *modelRun) betweenBatches() {
+	switch n := m.rng.IntN(100); {
+	case n < 15:
+		m.startSeal()
+	case n < 35:
+		m.finishSeal()
+	case n < 45:
+		m.drop()
+	case n < 55:
+		m.maintain()
+	default:
+		return
+	}
+	m.saved = m.now.clone()
+}
+
+func (m *modelRun) step() {
+	m.inBatch()
+	if m.chance(20) {
+		m.check()
+	}
+	switch n := m.rng.IntN(100); {
+	case n < 12:
+		m.undo()
+	case n < 15:
+		m.reopen() // in the middle of a batch
+	default:
+		m.commit(true)
+		m.betweenBatches()
+		m.betweenBatches()
+		if m.chance(5) {
+			m.reopenWithout()
+		}
+	}
+	m.check()
+}
+
+// check compares ring and model.
+func (m *modelRun) check() {
+	m.t.Helper()
+	pending := 0
+	for epoch, mb := range m.now.buckets {
+		pending += m.checkBucket(epoch, mb)
+	}
+	if m.ring.Pending() != pending {
+		m.t.Fatalf("Pending %d, expected %d", m.ring.Pending(), pending)
+	}
+	if m.ring.Floor() != m.now.floor {
+		m.t.Fatalf("Floor %d, expected %d", m.ring.Floor(), m.now.floor)
+	}
+	for slot := range m.opt.Slots {
+		if b := m.ring.AtSlot(slot); b != nil && m.now.buckets[b.Epoch] == nil {
+			m.t.Fatalf("bucket %d in slot %d should not be there", b.Epoch, slot)
+		}
+	}
+	m.checkLookups()
+}
+
+func (m *modelRun) checkBucket(epoch int64, mb *modelBucket) (live int) {
+	m.t.Helper()
+	b := m.ring.At(epoch)
+	if b == nil {
+		m.t.Fatalf("bucket %d is missing", epoch)
+	}
+	want := map[uint32]string{}
+	for row, r := range mb.rows {
+		if b.Used(uint32(row)) != r.used {
+			m.t.Fatalf("bucket %d row %d: used %v", epoch, row, !r.used)
+		}
+		if !r.used {
+			want[uint32(row)] = r.bytes
+		}
+	}
+	if b.State() != mb.state || b.Rows() != len(mb.rows) || b.Live() != len(want) {
+		m.t.Fatalf("bucket %d: state %d, %d rows, %d live; expected %d, %d, %d", epoch, b.State(), b.Rows(), b.Live(), mb.state, len(mb.rows), len(want))
+	}
+	live = len(want)
+	if mb.state != Sealed {
+		for row, r := range mb.rows {
+			if b.Hashes()[row] != r.hash || string(b.Entry(uint32(row))) != r.bytes {
+				m.t.Fatalf("bucket %d row %d: another hash or entry", epoch, row)
+			}
+		}
+	} else if !m.chance(30) { // a family costs a scan
+		return live
+	}
+	must(m.t, m.ring.EachLive(b, func(row uint32, entry []byte) error {
+		if want[row] != string(entry) {
+			m.t.Fatalf("bucket %d: EachLive gave row %d with another entry, or twice, or a used one", epoch, row)
+		}
+		delete(want, row)
+		return nil
+	}))
+	if len(want) > 0 {
+		m.t.Fatalf("bucket %d: EachLive left out %d rows", epoch, len(want))
+	}
+	return live
+}
+
+// checkLookups reads some hashes that are there and some that are not, of all sealed buckets in one call.
+func (m *modelRun) checkLookups() {
+	m.t.Helper()
+	var probes []Probe
+	var want [][]found
+	for _, epoch := range m.epochs() {
+		mb, b := m.now.buckets[epoch], m.ring.At(epoch)
+		if mb.state != Sealed {
+			continue
+		}
+		hashes := mb.hashes()
+		if b.Empty() != (len(hashes) == 0) {
+			m.t.Fatalf("bucket %d: Empty %v with %d hashes", epoch, b.Empty(), len(hashes))
+		}
+		if b.Empty() {
+			continue
+		}
+		for _, h := range []uint64{m.hot, m.rng.Uint64(), 0, ^uint64(0), hashes[m.rng.IntN(len(hashes))], hashes[m.rng.IntN(len(hashes))]} {
+			probes = append(probes, Probe{Hash: h, Slot: uint16(b.Slot)})
+			want = append(want, mb.withHash(h))
+		}
+		if m.chance(5) {
+			scan := m.ring.ScanHashes(b)
+			must(m.t, scan.Run())
+			if !slices.Equal(scan.Hashes, hashes) {
+				m.t.Fatalf("bucket %d: ScanHashes has %d, expected %d", epoch, len(scan.Hashes), len(hashes))
+			}
+		}
+	}
+	m.rng.Shuffle(len(probes), func(i, j int) {
+		probes[i], probes[j] = probes[j], probes[i]
+		want[i], want[j] = want[j], want[i]
+	})
+	got, err := lookupAll(m.ring, slices.Clone(probes))
+	must(m.t, err)
+	for i, p := range probes {
+		if !slices.Equal(got[i], want[i]) {
+			m.t.Fatalf("hash %x in slot %d: %d entries, expected %d (or another order)", p.Hash, p.Slot, len(got[i]), len(want[i]))
+		}
+		m.counts["looked up"] += len(got[i])
+	}
+}
+
+func TestModel(t *testing.T) {
+	defer func(old int64) { checkpointBytes = old }(checkpointBytes)
+	checkpointBytes = 20_000
+	eachKit(t, func(t *testing.T, k kit) {
+		m := newModelRun(t, k)
+		defer m.end()
+		steps := 400
+		if _, mem := k.(*memKit); mem {
+			steps = 1500
+		}
+		for range steps {
+			m.step()
+		}
+		t.Log(m.counts)
+		for _, what := range []string{"append", "refused", "use open", "use sealing", "use sealed", "undo", "seal", "drop",
+			"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up"} {
+			if m.counts[what] == 0 {
+				t.Errorf("the run never came to: %s", what)
+			}
+		}
+	})
+}

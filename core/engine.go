@@ -1,0 +1,331 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"joinbench/buckets"
+)
+
+// Engine joins: one gate, one or several tasks, batch after batch.
+type Engine struct {
+	cfg    *Config
+	gate   *Gate
+	tasks  []*Task
+	route  router
+	source Source
+	sink   Sink
+	batch  uint64 // of the last commit
+	base   Counters
+	now    Counters // since this engine was made; Tasks is left empty
+	out    Output
+	order  []Match
+	record []byte
+
+	// Observe, if set, is called after each commit.
+	Observe func(*Engine)
+}
+
+// Rings of an engine: one backend for each task, all recovered to the batch of the commit record.
+type Rings []*buckets.Ring
+
+// OpenRings makes a ring of each backend. The commit record, nil in a new state, is kept in the first.
+func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Rings, []byte, error) {
+	record, err := buckets.CommitRecord(stores[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	committed, err := CommittedBatch(record)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rings Rings
+	for i, s := range stores {
+		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.Cardinality != OneToOne}
+		r, err := buckets.NewRing(opt, s, committed)
+		if err != nil {
+			return nil, nil, fmt.Errorf("task %d: %w", i, err)
+		}
+		rings = append(rings, r)
+	}
+	return rings, record, nil
+}
+
+// NewEngine makes an engine over rings and goes back to the commit record. It returns what the sink had added to
+// that record, nil in a new state, for the sink to go back too. The engine owns the rings: Close closes them.
+func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink) (e *Engine, sinkState []byte, err error) {
+	e = &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink}
+	if sinkState, err = e.restore(record); err != nil {
+		return nil, nil, err
+	}
+	for _, side := range []Side{A, B} {
+		for i := range e.gate.parts[side] {
+			if err := source.Start(side, i, e.gate.parts[side][i].place); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for _, r := range rings {
+		for slot := range cfg.Slots {
+			if b := r.AtSlot(slot); b != nil {
+				e.gate.live[slot] = b.Epoch
+			}
+		}
+		e.tasks = append(e.tasks, newTask(cfg, r))
+	}
+	e.route = router{hash: cfg.Hash, parts: make([]taskPart, len(rings))}
+	if e.route.hash == nil {
+		e.route.hash = xxh3.Hash
+	}
+	// What the last commit allowed to seal and drop may have been cut off.
+	to := cfg.bounds(e.gate.wm)
+	e.gate.advance(to.floor)
+	if err := e.each(func(t *Task, _ *taskPart) error { return t.maintain(to) }); err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
+	return e, sinkState, nil
+}
+
+// Run joins until the input ends, until nothing more can move (without Drain), or until the context is done, which
+// it looks at between batches. It returns the context's error in that case; everything up to the last batch is
+// committed then.
+func (e *Engine) Run(ctx context.Context) error {
+	var b batch
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := e.gate.fill(&b, e.cfg.BatchSize); err != nil {
+			return err
+		}
+		to := e.cfg.bounds(b.wm)
+		if b.n == 0 && to.floor <= e.gate.floor {
+			return nil
+		}
+		if err := e.step(&b, to); err != nil {
+			return err
+		}
+	}
+}
+
+// step takes one batch through: compute, hand over, commit, then seal and drop.
+func (e *Engine) step(b *batch, to bounds) error {
+	e.route.split(b)
+	err := e.each(func(t *Task, part *taskPart) error {
+		t.begin()
+		if err := t.store(part.rows[A]); err != nil {
+			return err
+		}
+		if err := t.ask(part.rows[B]); err != nil {
+			return err
+		}
+		return t.close(to.floor)
+	})
+	if err != nil {
+		return err
+	}
+	e.collect(b)
+	if err := e.sink.Results(&e.out); err != nil {
+		return err
+	}
+	if err := e.commit(); err != nil {
+		return err
+	}
+	e.gate.advance(to.floor)
+	if err := e.each(func(t *Task, _ *taskPart) error { return t.maintain(to) }); err != nil {
+		return err
+	}
+	for _, c := range b.done {
+		e.source.Done(c)
+	}
+	if e.Observe != nil {
+		e.Observe(e)
+	}
+	return nil
+}
+
+// each calls fn for every task, at the same time if there are several.
+func (e *Engine) each(fn func(*Task, *taskPart) error) error {
+	if len(e.tasks) == 1 {
+		return fn(e.tasks[0], &e.route.parts[0])
+	}
+	errs := make([]error, len(e.tasks))
+	var wg sync.WaitGroup
+	for i, t := range e.tasks {
+		wg.Go(func() { errs[i] = fn(t, &e.route.parts[i]) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// collect puts the tasks' results together, in the order of the B, and counts.
+func (e *Engine) collect(b *batch) {
+	o := &e.out
+	o.Rejects, o.NullKeys = b.rejects, b.nulls
+	if len(e.tasks) == 1 {
+		t := e.tasks[0]
+		o.Matches, o.UnmatchedB, o.UnmatchedA = t.matches, t.inVain, t.closed
+	} else {
+		e.merge()
+	}
+	if e.cfg.KeepUnmatched {
+		for _, r := range b.closed {
+			o.UnmatchedA = append(o.UnmatchedA, entryOf(r))
+		}
+	}
+	for s := range b.read {
+		for f, n := range b.read[s] {
+			e.now.Fates[s][f] += n
+		}
+	}
+	e.now.Matches += uint64(len(o.Matches))
+	e.now.UnmatchedA += uint64(len(o.UnmatchedA))
+	e.now.UnmatchedB += uint64(len(o.UnmatchedB))
+}
+
+func (e *Engine) merge() {
+	o := &e.out
+	clear(o.Matches)
+	o.Matches, o.UnmatchedB, o.UnmatchedA = o.Matches[:0], o.UnmatchedB[:0], o.UnmatchedA[:0]
+	for i, t := range e.tasks {
+		pos := e.route.parts[i].pos
+		for _, m := range t.matches {
+			m.pos = pos[m.pos]
+			o.Matches = append(o.Matches, m)
+		}
+		o.UnmatchedB = append(o.UnmatchedB, t.inVain...)
+		o.UnmatchedA = append(o.UnmatchedA, t.closed...)
+	}
+	slices.SortFunc(o.Matches, func(a, b Match) int { return cmp.Compare(a.pos, b.pos) })
+}
+
+// entryOf makes the entry of an A that is stored nowhere.
+func entryOf(r Ref) []byte {
+	c := r.Chunk
+	en := buckets.Entry{Partition: c.Partition, Time: c.Time[r.Row], Offset: c.Offset[r.Row], Key: c.Key(r.Row), Body: c.BodyOf(r.Row)}
+	return en.AppendTo(nil)
+}
+
+// commit: with one task journal and commit record are one write; with several each journals, then the record says
+// that all have (decision 6).
+func (e *Engine) commit() error {
+	e.batch++
+	record, err := e.appendRecord(e.record[:0])
+	if err != nil {
+		return err
+	}
+	e.record = record
+	if len(e.tasks) == 1 {
+		return e.tasks[0].commit(e.batch, record)
+	}
+	if err := e.each(func(t *Task, _ *taskPart) error { return t.commit(e.batch, nil) }); err != nil {
+		return err
+	}
+	return e.tasks[0].ring.WriteCommit(record)
+}
+
+// Finished says whether Run read every partition to its end.
+func (e *Engine) Finished() bool { return e.gate.finished() }
+
+// Quiesce waits for the helpers and takes in what they did: for counts at the end of a run.
+func (e *Engine) Quiesce() error {
+	return e.each(func(t *Task, _ *taskPart) error { return t.collect(true) })
+}
+
+// MarkDrained says that the state is not to be resumed (rule 15).
+func (e *Engine) MarkDrained() error { return e.tasks[0].ring.MarkDrained() }
+
+// Close waits for the helpers, stops them and closes the rings. The state can be opened again.
+func (e *Engine) Close() error {
+	return e.each(func(t *Task, _ *taskPart) error { return t.shutdown() })
+}
+
+// Counters sums everything up, earlier lives of the state included.
+func (e *Engine) Counters() Counters {
+	c := e.base
+	for s := range c.Fates {
+		for f := range c.Fates[s] {
+			c.Fates[s][f] += e.now.Fates[s][f]
+		}
+		c.Behind[s] += e.now.Behind[s]
+	}
+	c.Matches += e.now.Matches
+	c.UnmatchedA += e.now.UnmatchedA
+	c.UnmatchedB += e.now.UnmatchedB
+	for _, t := range e.tasks {
+		c.Tasks.add(&t.stats)
+	}
+	return c
+}
+
+// Levels are what is there now, over all tasks.
+type Levels struct {
+	Pending      int // A that wait
+	Open, Sealed int // buckets, of the task that has most
+	SealedRows   int // rows in families, used ones too
+	FilterBytes  int
+	IndexBytes   int
+	ArenaBytes   int64
+	StoreBytes   int64 // RocksDB's own memory
+	DiskBytes    int64
+	Watermarks   [2]int64
+	Batch        uint64
+}
+
+// Levels takes the cheap ones, and with deep those that ask RocksDB and the file system.
+func (e *Engine) Levels(deep bool) Levels {
+	l := Levels{Watermarks: e.gate.wm, Batch: e.batch}
+	for _, t := range e.tasks {
+		l.Pending += t.ring.Pending()
+		open, sealed := 0, 0
+		for slot := range e.cfg.Slots {
+			b := t.ring.AtSlot(slot)
+			switch {
+			case b == nil:
+			case b.State() == buckets.Sealed:
+				sealed++
+				l.SealedRows += int(b.Entries())
+			default:
+				open++
+			}
+			if x := t.index[slot]; x != nil {
+				l.IndexBytes += x.Bytes()
+			}
+		}
+		l.Open, l.Sealed = max(l.Open, open), max(l.Sealed, sealed)
+		l.FilterBytes += t.set.Bytes()
+		l.ArenaBytes += t.ring.ArenaBytes()
+		if deep {
+			l.StoreBytes += t.ring.MemoryBytes()
+			l.DiskBytes += t.ring.DiskBytes()
+		}
+	}
+	return l
+}
+
+// Drops lists the removals of buckets, task by task, in the order in which they ended.
+func (e *Engine) Drops() []Drop {
+	var all []Drop
+	for _, t := range e.tasks {
+		all = append(all, t.drops...)
+	}
+	return all
+}
+
+// Tasks is the number of tasks.
+func (e *Engine) Tasks() int { return len(e.tasks) }
+
+// Times are the goroutine times so far: on A, on B, and of the helpers.
+func (e *Engine) Times() (a, b, helper time.Duration) {
+	for _, t := range e.tasks {
+		a, b, helper = a+t.stats.StoreTime, b+t.stats.AskTime, helper+t.stats.HelperTime
+	}
+	return a, b, helper
+}

@@ -1,0 +1,344 @@
+package core
+
+import (
+	"math"
+
+	"joinbench/buckets"
+)
+
+// minTime and maxTime stand for "nothing yet" and "everything is over". Event times end with the year 9999
+// (2.5e14), so that adding windows to any of them never overflows.
+const (
+	minTime = math.MinInt64 / 4
+	maxTime = math.MaxInt64 / 4
+)
+
+// gatePart is one partition as the gate sees it.
+type gatePart struct {
+	Partition
+	next  int64 // records below this offset were read before (rule 3)
+	m     int64 // M(p), rule 7
+	place int64 // where reading resumes
+	chunk *Chunk
+	at    int // the head: the first row of chunk that is not taken
+	ended bool
+	// settled: the head is a record in time with a time, so that it may count in the watermark.
+	settled bool
+}
+
+func (p *gatePart) headTime() int64 { return p.chunk.Time[p.at] }
+
+// watermark of one partition: M(p), to which the head counts although it is still held back (rule 7).
+func (p *gatePart) watermark() int64 {
+	if p.settled {
+		return max(p.m, p.headTime())
+	}
+	return p.m
+}
+
+// slice is rows of one chunk that were admitted, in order.
+type slice struct {
+	chunk *Chunk
+	rows  []uint32
+}
+
+// batch is what the gate admits in one go, and what it knows at its end.
+type batch struct {
+	rows    [2][]slice // by side
+	n       int        // records that were read, whatever their fate
+	rejects []Reject
+	nulls   []Reject
+	closed  []Ref    // A whose time is over on arrival: accepted, stored nowhere
+	done    []*Chunk // chunks of which this batch took the last row
+	wm      [2]int64 // watermarks after it
+	read    [2][fates]uint64
+}
+
+func (b *batch) reset() {
+	for s := range b.rows {
+		b.rows[s] = b.rows[s][:0]
+	}
+	b.n, b.rejects, b.nulls, b.closed, b.done = 0, b.rejects[:0], b.nulls[:0], b.closed[:0], b.done[:0]
+	b.read = [2][fates]uint64{}
+}
+
+// admit adds a row to its chunk's slice.
+func (b *batch) admit(side Side, c *Chunk, row uint32) {
+	b.rows[side] = appendRow(b.rows[side], c, row)
+}
+
+// Gate decides what enters the join, and keeps its time. It belongs to the engine's goroutine.
+type Gate struct {
+	cfg   *Config
+	src   Source
+	parts [2][]gatePart
+	wm    [2]int64
+	floor int64   // epochs below are over; moves between batches only
+	live  []int64 // by slot: the epoch that has entries, or noEpoch
+}
+
+const noEpoch = math.MinInt64
+
+func newGate(cfg *Config, src Source) *Gate {
+	g := &Gate{cfg: cfg, src: src, wm: [2]int64{minTime, minTime}, floor: minTime, live: make([]int64, cfg.Slots)}
+	for i := range g.live {
+		g.live[i] = noEpoch
+	}
+	for _, s := range []Side{A, B} {
+		for _, p := range src.Partitions(s) {
+			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime})
+		}
+	}
+	return g
+}
+
+// fill takes up to max records. Every A that is admitted is stored before any B of the same batch asks, and a B
+// is admitted only when the watermark of A says that none is missing, so the cut into batches changes nothing.
+func (g *Gate) fill(b *batch, max int) error {
+	b.reset()
+	for {
+		before := b.n
+		if err := g.settleAll(b, max); err != nil {
+			return err
+		}
+		for i := range g.parts[A] {
+			if err := g.takeA(b, i, max); err != nil {
+				return err
+			}
+		}
+		g.updateWatermark(A)
+		for i := range g.parts[B] {
+			if err := g.takeB(b, i, max); err != nil {
+				return err
+			}
+		}
+		if b.n == before || b.n >= max {
+			break
+		}
+	}
+	g.updateWatermark(A)
+	g.updateWatermark(B)
+	b.wm = g.wm
+	return nil
+}
+
+// settleAll brings every partition's head to a record that has a time.
+func (g *Gate) settleAll(b *batch, max int) error {
+	for _, s := range []Side{A, B} {
+		for i := range g.parts[s] {
+			if err := g.settle(b, s, i, max); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle passes over records that take no part whatever the time is: their fate does not depend on other
+// partitions, so they need not wait.
+func (g *Gate) settle(b *batch, s Side, i, max int) error {
+	p := &g.parts[s][i]
+	for !p.settled && !p.ended && b.n < max {
+		if p.chunk == nil {
+			c, err := g.src.Next(s, i)
+			if err != nil {
+				return err
+			}
+			if c == nil {
+				p.ended = true
+				return nil
+			}
+			p.chunk, p.at, p.place = c, 0, c.Place[0]
+		}
+		if fate := g.fateOf(p); fate == Accepted || fate == NullKey {
+			p.settled = true
+		} else {
+			b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate})
+			g.pass(b, p, fate)
+		}
+	}
+	return nil
+}
+
+// fateOf asks in the order of rule 9.
+func (g *Gate) fateOf(p *gatePart) Fate {
+	c, row := p.chunk, p.at
+	switch fate := c.Fate[row]; {
+	case c.Offset[row] < p.next:
+		return Redelivered
+	case fate == Malformed || fate == BadKey || fate == BadTime:
+		return fate
+	case c.Time[row]+g.cfg.Grace < p.m:
+		return Late
+	default:
+		return fate
+	}
+}
+
+// pass moves the partition past its head.
+func (g *Gate) pass(b *batch, p *gatePart, fate Fate) {
+	c := p.chunk
+	b.read[c.Side][fate]++
+	b.n++
+	if fate != Redelivered {
+		p.next = c.Offset[p.at] + 1
+	}
+	if fate == Accepted || fate == NullKey {
+		p.m = max(p.m, c.Time[p.at])
+	}
+	p.settled = false
+	p.at++
+	p.place = c.Place[p.at]
+	if p.at == c.N {
+		b.done = append(b.done, c)
+		p.chunk = nil
+	}
+}
+
+// takeA admits A records of one partition while they need not wait (rule 13).
+func (g *Gate) takeA(b *batch, i, max int) error {
+	p := &g.parts[A][i]
+	limit := g.spreadLimit()
+	for b.n < max {
+		if err := g.settle(b, A, i, max); err != nil || !p.settled {
+			return err
+		}
+		t := p.headTime()
+		if t > limit {
+			return nil
+		}
+		c, row := p.chunk, uint32(p.at)
+		if c.Fate[row] == NullKey {
+			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+			g.pass(b, p, NullKey)
+			continue
+		}
+		switch epoch := buckets.EpochOf(t, g.cfg.Width); g.enter(epoch) {
+		case mustWait:
+			return nil
+		case isOver:
+			b.closed = append(b.closed, Ref{c, row})
+		case entered:
+			b.admit(A, c, row)
+		}
+		g.pass(b, p, Accepted)
+	}
+	return nil
+}
+
+// spreadLimit is the latest time that an A may have while B has data to read: max_spread after B's next event.
+func (g *Gate) spreadLimit() int64 {
+	next := int64(maxTime)
+	for i := range g.parts[B] {
+		if p := &g.parts[B][i]; p.settled {
+			next = min(next, p.headTime())
+		}
+	}
+	return next + g.cfg.MaxSpread
+}
+
+type entry uint8
+
+const (
+	entered  entry = iota
+	mustWait       // its bucket would displace one that is not due to drop
+	isOver         // its bucket is dropped: every B that could match has passed
+)
+
+// enter claims the slot of an epoch. A slot that holds a later epoch means that this one is over: the ring is as
+// long as window, grace and spread together (rule 13), so nothing could enter the later bucket before the B side
+// had passed the end of this one.
+func (g *Gate) enter(epoch int64) entry {
+	if epoch < g.floor {
+		return isOver
+	}
+	switch live := &g.live[buckets.SlotOf(epoch, g.cfg.Slots)]; {
+	case *live == epoch:
+		return entered
+	case *live == noEpoch:
+		*live = epoch
+		return entered
+	case *live > epoch:
+		return isOver
+	default:
+		return mustWait
+	}
+}
+
+// takeB admits B records of one partition that are due: every A that could match them has come (rule 12).
+func (g *Gate) takeB(b *batch, i, max int) error {
+	p := &g.parts[B][i]
+	due := g.wm[A] - g.cfg.Before - g.cfg.Grace
+	for b.n < max {
+		if err := g.settle(b, B, i, max); err != nil || !p.settled {
+			return err
+		}
+		if p.headTime() >= due {
+			return nil
+		}
+		c, row := p.chunk, uint32(p.at)
+		if c.Fate[row] == NullKey {
+			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+			g.pass(b, p, NullKey)
+			continue
+		}
+		b.admit(B, c, row)
+		g.pass(b, p, Accepted)
+	}
+	return nil
+}
+
+// updateWatermark: the least watermark of the side's partitions; one that has ended is left out, and a side of
+// which all have ended is over.
+func (g *Gate) updateWatermark(s Side) {
+	wm := int64(maxTime)
+	for i := range g.parts[s] {
+		p := &g.parts[s][i]
+		if p.Timeless || p.ended && g.cfg.Drain {
+			continue
+		}
+		wm = min(wm, p.watermark())
+	}
+	g.wm[s] = max(g.wm[s], wm) // watermarks never go back
+}
+
+// Bounds are what the watermarks allow between two batches.
+type bounds struct {
+	floor    int64 // buckets of lower epochs are dropped (rule 11)
+	sealable int64 // open buckets of lower epochs are sealed
+}
+
+// bounds by the watermarks of a batch: a bucket is over when its newest possible event is closed (rule 10), and
+// sealed when nothing in time can enter it.
+func (c *Config) bounds(wm [2]int64) bounds {
+	return bounds{
+		floor:    buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width),
+		sealable: buckets.EpochOf(wm[A]-c.Grace, c.Width),
+	}
+}
+
+// advance moves the floor after a commit. It reports whether that changed anything.
+func (g *Gate) advance(floor int64) bool {
+	if floor <= g.floor {
+		return false
+	}
+	g.floor = floor
+	for i, e := range g.live {
+		if e != noEpoch && e < floor {
+			g.live[i] = noEpoch
+		}
+	}
+	return true
+}
+
+// finished says whether every partition was read to its end.
+func (g *Gate) finished() bool {
+	for _, side := range g.parts {
+		for i := range side {
+			if !side[i].ended {
+				return false
+			}
+		}
+	}
+	return true
+}

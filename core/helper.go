@@ -1,0 +1,355 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"joinbench/buckets"
+	"joinbench/fusefilter"
+)
+
+// helper runs what takes long beside its task, one job after another in the order in which they were started:
+// so a family is read for a filter before it is dropped.
+type helper struct {
+	inline  bool
+	jobs    chan job
+	results chan job
+	ready   []job // results of inline jobs
+	open    int   // jobs started and not collected
+	builder fusefilter.Builder
+	done    chan struct{}
+}
+
+// job has a part that runs beside the task and one that its goroutine does between batches.
+type job interface {
+	run(h *helper)
+	finish(t *Task) error
+}
+
+// maxOpen is how many jobs may be open when a batch ends: with more the task waits, so that a backlog of seals
+// cannot hold more arenas than that. One batch starts at most a seal and a drop for each slot, which is why the
+// queues never fill up.
+const (
+	maxOpen  = 32
+	maxQueue = maxOpen + 4*buckets.MaxSlots
+)
+
+func newHelper(inline bool) *helper {
+	h := &helper{inline: inline}
+	if !inline {
+		h.jobs, h.results, h.done = make(chan job, maxQueue), make(chan job, maxQueue), make(chan struct{})
+		go h.loop()
+	}
+	return h
+}
+
+func (h *helper) loop() {
+	defer close(h.done)
+	for j := range h.jobs {
+		j.run(h)
+		h.results <- j
+	}
+}
+
+func (h *helper) start(j job) {
+	h.open++
+	if h.inline {
+		j.run(h)
+		h.ready = append(h.ready, j)
+		return
+	}
+	h.jobs <- j
+}
+
+// next returns a finished job, or nil: at once, or with wait as soon as there is one.
+func (h *helper) next(wait bool) job {
+	if h.open == 0 {
+		return nil
+	}
+	var j job
+	switch {
+	case h.inline:
+		j, h.ready = h.ready[0], h.ready[1:]
+	case wait:
+		j = <-h.results
+	default:
+		select {
+		case j = <-h.results:
+		default:
+			return nil
+		}
+	}
+	h.open--
+	return j
+}
+
+// stop ends the goroutine; everything that was started was collected before.
+func (h *helper) stop() {
+	if !h.inline {
+		close(h.jobs)
+		<-h.done
+	}
+}
+
+// timed measures a run.
+type timed struct{ took time.Duration }
+
+func (t *timed) since(start time.Time) { t.took = time.Since(start) }
+
+// sealJob writes a bucket's family and builds its filter.
+type sealJob struct {
+	timed
+	kind     fusefilter.Kind
+	seal     *buckets.SealJob
+	filter   *fusefilter.Filter
+	err      error
+	buildErr error
+}
+
+func (j *sealJob) run(h *helper) {
+	defer j.since(time.Now())
+	if j.err = j.seal.Run(); j.err == nil && j.kind != fusefilter.None {
+		j.filter, j.buildErr = h.builder.Build(j.kind, j.seal.Hashes)
+	}
+	j.seal.Hashes = nil
+}
+
+func (j *sealJob) finish(t *Task) error {
+	t.stats.HelperTime += j.took
+	if j.err != nil {
+		return j.err
+	}
+	b := j.seal.Bucket()
+	drop, err := t.ring.FinishSeal(j.seal)
+	if err != nil {
+		return err
+	}
+	if t.ring.AtSlot(b.Slot) != b { // dropped while it was being sealed
+		if drop != nil {
+			t.help.start(&dropJob{task: t, drop: drop})
+		}
+		return nil
+	}
+	t.stats.SealedTotal++
+	t.rows = uint32(b.Rows())
+	t.freeIndex(b.Slot)
+	if b.Empty() {
+		t.set.SetEmpty(b.Slot)
+		return nil
+	}
+	t.set.SetMaybe(b.Slot)
+	t.install(b.Slot, j.filter, j.buildErr)
+	return nil
+}
+
+// install puts a filter in, if it could be built; a bucket without one stays maybe.
+func (t *Task) install(slot int, f *fusefilter.Filter, err error) {
+	if err != nil {
+		t.stats.BuildFailed++
+		return
+	}
+	if f == nil {
+		return
+	}
+	t.stats.FiltersBuilt++
+	t.stats.FilterKeys += uint64(f.Keys())
+	t.stats.FilterBytes += uint64(f.Bytes())
+	t.stats.BuildTime += f.BuildTime()
+	t.set.Install(slot, f)
+	t.summarise()
+}
+
+// scanJob builds the filter of a bucket that was sealed in an earlier life.
+type scanJob struct {
+	timed
+	task     *Task
+	scan     *buckets.HashScan
+	filter   *fusefilter.Filter
+	err      error
+	buildErr error
+}
+
+func (j *scanJob) run(h *helper) {
+	defer j.since(time.Now())
+	if j.err = j.scan.Run(); j.err == nil {
+		j.filter, j.buildErr = h.builder.Build(j.task.cfg.Filter, j.scan.Hashes)
+	}
+	j.scan.Hashes = nil
+}
+
+func (j *scanJob) finish(t *Task) error {
+	t.stats.HelperTime += j.took
+	if j.err != nil {
+		return fmt.Errorf("reading the hashes of bucket %d: %w", j.scan.Bucket.Epoch, j.err)
+	}
+	if slot := j.scan.Bucket.Slot; t.ring.AtSlot(slot) == j.scan.Bucket {
+		t.install(slot, j.filter, j.buildErr)
+	}
+	return nil
+}
+
+// summaryAfter is how many filters stand outside the summary before a new one is built. A filter that is asked
+// alone costs a probe 5 to 7 ns, a summary 80 ns a key of all buckets in the helper: with 4 the two are about
+// even at a thousand probes an A (BenchmarkProbe of fusefilter).
+const summaryAfter = 4
+
+// summarise starts a new summary when enough filters stand outside the last one.
+func (t *Task) summarise() {
+	if !t.cfg.Summary || t.summaryBusy {
+		return
+	}
+	_, covered := t.set.Summary()
+	if bits.OnesCount64(t.set.Filtered()&^covered) < summaryAfter {
+		return
+	}
+	j := &summaryJob{kind: t.cfg.Filter, cover: t.set.Cover(t.set.Filtered())}
+	for slot := range t.cfg.Slots {
+		if j.cover.Mask()>>slot&1 != 0 {
+			j.scans = append(j.scans, t.ring.ScanHashes(t.ring.AtSlot(slot)))
+		}
+	}
+	t.summaryBusy = true
+	t.help.start(j)
+}
+
+// summaryJob builds one filter over the keys of several buckets.
+type summaryJob struct {
+	timed
+	kind     fusefilter.Kind
+	cover    fusefilter.Cover
+	scans    []*buckets.HashScan
+	summary  *fusefilter.Summary
+	err      error
+	buildErr error
+}
+
+func (j *summaryJob) run(h *helper) {
+	defer j.since(time.Now())
+	var union []uint64
+	for _, s := range j.scans {
+		if err := s.Run(); err != nil {
+			j.err = fmt.Errorf("reading the hashes of bucket %d: %w", s.Bucket.Epoch, err)
+			return
+		}
+		union = append(union, s.Hashes...)
+		s.Hashes = nil
+	}
+	slices.Sort(union)
+	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, slices.Compact(union), j.cover)
+}
+
+func (j *summaryJob) finish(t *Task) error {
+	t.summaryBusy = false
+	t.stats.HelperTime += j.took
+	switch {
+	case j.err != nil:
+		return j.err
+	case j.buildErr != nil:
+		t.stats.BuildFailed++
+	default:
+		t.stats.BuildTime += j.summary.Filter().BuildTime()
+		t.set.InstallSummary(j.summary)
+	}
+	return nil
+}
+
+// dropJob removes a bucket's files.
+type dropJob struct {
+	timed
+	task          *Task
+	drop          *buckets.DropJob
+	before, after int64 // bytes on disk
+	err           error
+}
+
+func (j *dropJob) run(*helper) {
+	j.before = j.task.ring.DiskBytes()
+	start := time.Now()
+	j.err = j.drop.Run()
+	j.since(start)
+	j.after = j.task.ring.DiskBytes()
+}
+
+func (j *dropJob) finish(t *Task) error {
+	t.stats.HelperTime += j.took
+	t.stats.DropMax = max(t.stats.DropMax, j.took)
+	if j.drop.HasFiles() && len(t.drops) < maxDrops {
+		t.drops = append(t.drops, Drop{j.drop.Epoch, j.took, j.before, j.after})
+	}
+	return j.err
+}
+
+// Drop is one bucket that went: how long its removal took and what the directory held before and after.
+type Drop struct {
+	Epoch         int64
+	Took          time.Duration
+	Before, After int64 // bytes
+}
+
+// maxDrops bounds the list that a report shows.
+const maxDrops = 1 << 12
+
+// maintain is what a task does between batches: takes in what the helper finished, seals and drops what the
+// watermarks allow, and has the helper do the work. The last batch is committed.
+func (t *Task) maintain(to bounds) error {
+	start := time.Now()
+	defer func() { t.stats.AskTime += time.Since(start) }()
+	if err := t.collect(false); err != nil {
+		return err
+	}
+	if err := t.dropBelow(to.floor); err != nil {
+		return err
+	}
+	for slot := range t.cfg.Slots {
+		if b := t.ring.AtSlot(slot); b != nil && b.State() == buckets.Open && b.Epoch < to.sealable {
+			t.help.start(&sealJob{kind: t.cfg.Filter, seal: t.ring.StartSeal(b)})
+		}
+	}
+	if err := t.collect(false); err != nil { // what ran inline
+		return err
+	}
+	return t.ring.Maintain()
+}
+
+func (t *Task) dropBelow(floor int64) error {
+	due := t.dueBelow(floor)
+	jobs, err := t.ring.DropBelow(floor)
+	if err != nil {
+		return err
+	}
+	for _, b := range due {
+		if b.State() == buckets.Open {
+			t.freeIndex(b.Slot)
+		} else {
+			t.index[b.Slot] = nil // a seal that still runs reads no index
+		}
+		t.set.Clear(b.Slot)
+		t.stats.DroppedTotal++
+	}
+	for _, j := range jobs {
+		t.help.start(&dropJob{task: t, drop: j})
+	}
+	return nil
+}
+
+// collect takes in finished jobs: those that are there, or with wait all that were started.
+func (t *Task) collect(wait bool) error {
+	var errs []error
+	for {
+		j := t.help.next(wait || t.help.open > maxOpen)
+		if j == nil {
+			return errors.Join(errs...)
+		}
+		errs = append(errs, j.finish(t))
+	}
+}
+
+// shutdown waits for the helper, stops it and closes the ring.
+func (t *Task) shutdown() error {
+	err := t.collect(true)
+	t.help.stop()
+	return errors.Join(err, t.ring.Close())
+}

@@ -1,0 +1,537 @@
+package core
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"joinbench/buckets"
+	"joinbench/fusefilter"
+)
+
+// Task joins one part of the keys. One goroutine at a time calls it; between batches that is the engine's.
+type Task struct {
+	cfg  *Config
+	hash func(key []byte) uint64
+	ring *buckets.Ring
+	set  *fusefilter.Set
+	// index of open and sealing buckets, by slot; nil elsewhere.
+	index [buckets.MaxSlots]*fusefilter.OpenIndex
+	spare []*fusefilter.OpenIndex
+	help  *helper
+
+	// The batch in progress. All of it is reused.
+	hashes  []uint64
+	masks   []uint64
+	heads   []uint32
+	probes  []buckets.Probe
+	cands   []candidate
+	window  window
+	matches []Match
+	inVain  []Ref
+	closed  [][]byte
+	copies  []byte
+
+	stats       TaskStats
+	drops       []Drop
+	summaryBusy bool
+	rows        uint32 // of the last bucket that was sealed: how large the next index starts
+}
+
+// candidate is one place where a B may find its A, in the order of the B.
+type candidate struct {
+	pos  uint32
+	slot uint16
+	open bool
+	at   uint32 // open: newest row of the chain; sealed: index of the value of the last Lookup
+}
+
+// window is which buckets can hold a partner of a B, as long as its time stays in [from, to).
+type window struct {
+	from, to     int64
+	open, sealed uint64
+	unsure       uint64  // of the sealed: no filter yet, always maybe
+	consulted    int     // sealed buckets
+	predicted    float64 // probability that an absent key gets a maybe
+}
+
+// NewTask makes the task of a ring, whose open buckets get their indexes again and whose sealed ones their
+// filters, by the helper; until then they are maybe.
+func newTask(cfg *Config, ring *buckets.Ring) *Task {
+	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg.Inline),
+		set: fusefilter.NewSet(cfg.Filter, cfg.Slots, cfg.Summary)}
+	if t.hash == nil {
+		t.hash = xxh3.Hash
+	}
+	for slot := range cfg.Slots {
+		t.set.SetEmpty(slot)
+		b := ring.AtSlot(slot)
+		switch {
+		case b == nil:
+		case b.State() != buckets.Sealed:
+			t.reindex(b)
+		case b.Empty():
+		default:
+			t.set.SetMaybe(slot)
+			if cfg.Filter != fusefilter.None {
+				t.help.start(&scanJob{task: t, scan: ring.ScanHashes(b)})
+			}
+		}
+	}
+	return t
+}
+
+func (t *Task) reindex(b *buckets.Bucket) {
+	x := fusefilter.NewOpenIndex(b.Rows())
+	for row, h := range b.Hashes() {
+		x.Insert(h, uint32(row))
+	}
+	t.index[b.Slot] = x
+}
+
+// begin forgets the last batch's results.
+func (t *Task) begin() {
+	clear(t.matches) // they point into chunks
+	t.matches, t.inVain, t.closed, t.copies = t.matches[:0], t.inVain[:0], t.closed[:0], t.copies[:0]
+}
+
+// store puts A rows into the open buckets of their time.
+func (t *Task) store(rows []slice) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	start := time.Now()
+	var bucket *buckets.Bucket
+	var index *fusefilter.OpenIndex
+	epoch := int64(noEpoch)
+	n := 0
+	for _, s := range rows {
+		c := s.chunk
+		e := buckets.Entry{Partition: c.Partition}
+		for _, row := range s.rows {
+			e.Time, e.Offset, e.Key, e.Body = c.Time[row], c.Offset[row], c.Key(row), c.BodyOf(row)
+			if now := buckets.EpochOf(e.Time, t.cfg.Width); now != epoch {
+				b, x, err := t.openBucket(now)
+				if err != nil {
+					return err
+				}
+				epoch, bucket, index = now, b, x
+			}
+			h := t.rowHash(c, row)
+			at, err := t.ring.Append(bucket, h, &e)
+			if err != nil {
+				return err
+			}
+			index.Insert(h, at)
+		}
+		n += len(s.rows)
+	}
+	t.stats.Stored += uint64(n)
+	t.stats.StoreTime += time.Since(start)
+	return nil
+}
+
+// rowHash is the engine's when it routed by it, else computed here.
+func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
+	if c.Hash != nil {
+		return c.Hash[row]
+	}
+	return t.hash(c.Key(row))
+}
+
+func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, error) {
+	b, err := t.ring.Bucket(epoch)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := t.index[b.Slot]
+	if x == nil {
+		if n := len(t.spare); n > 0 {
+			x, t.spare = t.spare[n-1], t.spare[:n-1]
+		} else {
+			x = fusefilter.NewOpenIndex(0)
+		}
+		x.Reset(int(t.rows + t.rows/8))
+		t.index[b.Slot] = x
+	}
+	return b, x, nil
+}
+
+// ask lets B rows ask, in order: hash all, find the candidates of all, read the sealed ones in one go, then pair
+// one B after another, since an A that one of them uses up is gone for the next.
+func (t *Task) ask(rows []slice) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	start := time.Now()
+	t.gather(rows)
+	if err := t.findCandidates(rows); err != nil {
+		return err
+	}
+	if err := t.pair(rows); err != nil {
+		return err
+	}
+	t.stats.Probes += uint64(len(t.hashes))
+	t.stats.AskTime += time.Since(start)
+	return nil
+}
+
+// gather hashes the keys, decides by time which sealed buckets each B may ask, and counts that.
+func (t *Task) gather(rows []slice) {
+	t.hashes, t.masks = t.hashes[:0], t.masks[:0]
+	t.window = window{} // buckets may have changed since the last batch
+	w := &t.window
+	var anyOpen uint64
+	counted := 0
+	for _, s := range rows {
+		c := s.chunk
+		for _, row := range s.rows {
+			if at := c.Time[row]; at < w.from || at >= w.to {
+				t.stats.consult(w, len(t.hashes)-counted)
+				counted = len(t.hashes)
+				t.moveWindow(at)
+				anyOpen |= w.open
+			}
+			t.hashes = append(t.hashes, t.rowHash(c, row))
+			t.masks = append(t.masks, w.sealed)
+		}
+	}
+	t.stats.consult(w, len(t.hashes)-counted)
+	w.open = anyOpen
+}
+
+// moveWindow finds the buckets that can hold an A with tB - after <= tA <= tB + before, and for which other times
+// the answer is the same.
+func (t *Task) moveWindow(at int64) {
+	width := t.cfg.Width
+	lowest, highest := buckets.EpochOf(at-t.cfg.After, width), buckets.EpochOf(at+t.cfg.Before, width)
+	w := window{
+		from: max(lowest*width+t.cfg.After, highest*width-t.cfg.Before),
+		to:   min((lowest+1)*width+t.cfg.After, (highest+1)*width-t.cfg.Before),
+	}
+	for slot := range t.cfg.Slots {
+		b := t.ring.AtSlot(slot)
+		if b == nil || b.Epoch < lowest || b.Epoch > highest {
+			continue
+		}
+		switch {
+		case b.State() != buckets.Sealed:
+			w.open |= 1 << slot
+		case b.Empty():
+		default:
+			w.sealed |= 1 << slot
+			if t.set.State(slot) == fusefilter.Maybe {
+				w.unsure |= 1 << slot
+			}
+		}
+	}
+	if w.unsure == 0 || t.cfg.Filter == fusefilter.None {
+		w.consulted = bits.OnesCount64(w.sealed)
+		w.predicted = t.set.Predict(w.sealed)
+	}
+	if t.cfg.Filter == fusefilter.None && w.sealed != 0 {
+		w.predicted = 1
+	}
+	t.window = w
+}
+
+// findCandidates asks open indexes and filters, and reads what the filters let through.
+func (t *Task) findCandidates(rows []slice) error {
+	n := len(t.hashes)
+	t.cands, t.probes = t.cands[:0], t.probes[:0]
+	for m := t.window.open; m != 0; m &= m - 1 {
+		slot := bits.TrailingZeros64(m)
+		t.heads = slices.Grow(t.heads[:0], n)[:n]
+		t.index[slot].FindBatch(t.hashes, t.heads)
+		for i, head := range t.heads {
+			if head != fusefilter.NoRow {
+				t.cands = append(t.cands, candidate{pos: uint32(i), slot: uint16(slot), open: true, at: head})
+			}
+		}
+	}
+	t.set.Probe(t.hashes, t.masks)
+	for i, mask := range t.masks {
+		for ; mask != 0; mask &= mask - 1 {
+			t.probes = append(t.probes, buckets.Probe{Hash: t.hashes[i], Slot: uint16(bits.TrailingZeros64(mask)), Tag: uint32(i)})
+		}
+	}
+	if len(t.probes) > 0 {
+		t.stats.Lookups += uint64(len(t.probes))
+		if err := t.ring.Lookup(t.probes); err != nil {
+			return err
+		}
+		for i, p := range t.probes {
+			t.cands = append(t.cands, candidate{pos: p.Tag, slot: p.Slot, at: uint32(i)})
+		}
+	}
+	slices.SortFunc(t.cands, func(a, b candidate) int { return int(a.pos) - int(b.pos) })
+	return nil
+}
+
+// pair settles one B after another.
+func (t *Task) pair(rows []slice) error {
+	first, at := 0, 0 // rows[at] starts at position first
+	next := 0         // first position that is not settled, for those in vain
+	for i := 0; i < len(t.cands); {
+		pos := t.cands[i].pos
+		for int(pos) >= first+len(rows[at].rows) {
+			first += len(rows[at].rows)
+			at++
+		}
+		ref := Ref{rows[at].chunk, rows[at].rows[int(pos)-first]}
+		end := i + 1
+		for end < len(t.cands) && t.cands[end].pos == pos {
+			end++
+		}
+		found, err := t.best(ref, t.cands[i:end])
+		if err != nil {
+			return err
+		}
+		if found.entry != nil {
+			t.use(found)
+			t.matches = append(t.matches, Match{Ref: ref, pos: pos, Entry: found.entry})
+			if t.cfg.KeepUnmatched {
+				t.vain(rows, next, int(pos))
+				next = int(pos) + 1
+			}
+		}
+		i = end
+	}
+	if t.cfg.KeepUnmatched {
+		t.vain(rows, next, len(t.hashes))
+	}
+	return nil
+}
+
+// vain lists the B of positions from..to-1 as unmatched.
+func (t *Task) vain(rows []slice, from, to int) {
+	first := 0
+	for _, s := range rows {
+		for i := max(from, first); i < min(to, first+len(s.rows)); i++ {
+			t.inVain = append(t.inVain, Ref{s.chunk, s.rows[i-first]})
+		}
+		first += len(s.rows)
+	}
+}
+
+// found is the A that a B pairs with, if entry is not nil.
+type found struct {
+	bucket *buckets.Bucket
+	row    uint32
+	entry  []byte
+}
+
+// use consumes the A of a pair. In one-to-many it stays; the mark is only needed to know who never paired.
+func (t *Task) use(f found) {
+	if t.cfg.Cardinality == OneToOne || t.cfg.KeepUnmatched {
+		t.ring.Use(f.bucket, f.row)
+	}
+}
+
+// best is the earliest A, by time, partition and offset, that has the key, lies in the window and still waits.
+func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
+	want := wanted{key: ref.Chunk.Key(ref.Row), one: t.cfg.Cardinality == OneToOne}
+	at := ref.Chunk.Time[ref.Row]
+	want.from, want.to = at-t.cfg.After, at+t.cfg.Before
+	var present, used bool
+	empty := 0
+	for _, c := range cands {
+		b := t.ring.AtSlot(int(c.slot))
+		if c.open {
+			t.bestOpen(&want, b, c.at, &best)
+			continue
+		}
+		value := t.ring.Value(int(c.at))
+		if len(value) == 0 {
+			empty++
+			continue
+		}
+		present = true
+		wasUsed, err := t.bestSealed(&want, b, t.probes[c.at].Hash, value, &best)
+		if err != nil {
+			return found{}, fmt.Errorf("bucket %d: %w", b.Epoch, err)
+		}
+		used = used || wasUsed
+	}
+	t.count(at, present, empty, used && best.entry == nil)
+	return best, nil
+}
+
+// count keeps the books of the filters for a B that came to a sealed bucket.
+func (t *Task) count(at int64, present bool, empty int, stale bool) {
+	if !present && empty == 0 {
+		return
+	}
+	counted := t.consultedAt(at) > 0
+	if present {
+		t.stats.Present++
+		if counted {
+			t.stats.Absent--
+		}
+	}
+	if stale {
+		t.stats.Stale++
+	}
+	if counted {
+		t.stats.FilterFalse += uint64(empty)
+		if !present {
+			t.stats.FalsePositives++
+		}
+	}
+}
+
+// consultedAt is how many filters a B of this time asked, 0 if one of its buckets had none yet.
+func (t *Task) consultedAt(at int64) int {
+	if at < t.window.from || at >= t.window.to {
+		open := t.window.open
+		t.moveWindow(at)
+		t.window.open = open
+	}
+	return t.window.consulted
+}
+
+// wanted is what a B looks for.
+type wanted struct {
+	key      []byte
+	from, to int64
+	one      bool // one-to-one: a used A is gone
+}
+
+func (w *wanted) fits(e *buckets.Entry) bool {
+	return e.Time >= w.from && e.Time <= w.to && string(e.Key) == string(w.key)
+}
+
+// bestOpen walks the chain of a hash in an open bucket.
+func (t *Task) bestOpen(w *wanted, b *buckets.Bucket, head uint32, best *found) {
+	index := t.index[b.Slot]
+	for row, ok := head, true; ok; row, ok = index.Next(row) {
+		if w.one && b.Used(row) {
+			continue
+		}
+		raw := b.Entry(row)
+		e, err := buckets.ParseEntry(raw)
+		if err != nil || !w.fits(&e) {
+			continue // an arena holds what Append made of it, so err is nil
+		}
+		if best.entry == nil || buckets.EntryBefore(raw, best.entry) {
+			*best = found{b, row, raw}
+		}
+	}
+}
+
+// bestSealed walks the entries of a hash in a sealed bucket, earliest first, chunk by chunk: the first that fits is
+// the bucket's best. used says whether one of the key was there and is used up.
+func (t *Task) bestSealed(w *wanted, b *buckets.Bucket, hash uint64, value []byte, best *found) (used bool, err error) {
+	for chunk := uint32(1); ; chunk++ {
+		it := buckets.IterValue(value)
+		for row, raw, ok := it.Next(); ok; row, raw, ok = it.Next() {
+			e, err := buckets.ParseEntry(raw)
+			if err != nil {
+				return used, err
+			}
+			if !w.fits(&e) {
+				continue
+			}
+			if w.one && b.Used(row) {
+				used = true
+				continue
+			}
+			if best.entry == nil || buckets.EntryBefore(raw, best.entry) {
+				if chunk > 1 {
+					raw = t.copy(raw)
+				}
+				*best = found{b, row, raw}
+			}
+			return used, nil
+		}
+		if err := it.Err(); err != nil || !buckets.HasMore(value) {
+			return used, err
+		}
+		t.stats.Lookups++
+		if value, err = t.ring.ReadChunk(b.Slot, hash, chunk); err != nil {
+			return used, err
+		}
+	}
+}
+
+// copy keeps an entry until the next batch.
+func (t *Task) copy(raw []byte) []byte {
+	from := len(t.copies)
+	t.copies = append(t.copies, raw...)
+	return t.copies[from:len(t.copies):len(t.copies)]
+}
+
+// close hands over the A that end with the buckets below a floor and never paired, if that is wanted.
+func (t *Task) close(floor int64) error {
+	if !t.cfg.KeepUnmatched {
+		return nil
+	}
+	for _, b := range t.dueBelow(floor) {
+		err := t.ring.EachLive(b, func(_ uint32, entry []byte) error {
+			t.closed = append(t.closed, t.copy(entry))
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("closing bucket %d: %w", b.Epoch, err)
+		}
+	}
+	return nil
+}
+
+// dueBelow lists the live buckets under a floor by time.
+func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
+	var due []*buckets.Bucket
+	for slot := range t.cfg.Slots {
+		if b := t.ring.AtSlot(slot); b != nil && b.Epoch < floor {
+			due = append(due, b)
+		}
+	}
+	slices.SortFunc(due, func(x, y *buckets.Bucket) int { return int(min(max(x.Epoch-y.Epoch, -1), 1)) })
+	return due
+}
+
+// commit journals the batch; with one task the commit record goes with it.
+func (t *Task) commit(n uint64, record []byte) error {
+	start := time.Now()
+	err := t.ring.Commit(n, record)
+	took := time.Since(start)
+	// Shared out by bytes: what the journal holds of A, and what it holds of pairs.
+	appended, used := t.ring.JournalBytes()
+	if appended+used > 0 {
+		forA := time.Duration(float64(took) * float64(appended) / float64(appended+used))
+		t.stats.StoreTime += forA
+		took -= forA
+	}
+	t.stats.AskTime += took
+	return err
+}
+
+// undo goes back to the last commit: what the batch stored and used is as it was.
+func (t *Task) undo() {
+	for slot := range t.cfg.Slots {
+		b := t.ring.AtSlot(slot)
+		x := t.index[slot]
+		if b == nil || x == nil || b.State() != buckets.Open {
+			continue
+		}
+		if kept := b.CommittedRows(); kept < x.Len() {
+			x.Undo(uint32(kept), b.Hashes())
+		}
+	}
+	t.ring.Undo()
+	for slot := range t.cfg.Slots {
+		if t.index[slot] != nil && t.ring.AtSlot(slot) == nil {
+			t.freeIndex(slot)
+		}
+	}
+}
+
+func (t *Task) freeIndex(slot int) {
+	if x := t.index[slot]; x != nil && len(t.spare) < 4 {
+		t.spare = append(t.spare, x)
+	}
+	t.index[slot] = nil
+}

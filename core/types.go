@@ -1,0 +1,148 @@
+package core
+
+import "joinbench/fusefilter"
+
+// Side of the join.
+type Side uint8
+
+// The two sides: A waits, B asks.
+const (
+	A Side = iota
+	B
+)
+
+// String is "a" or "b".
+func (s Side) String() string { return string("ab"[s]) }
+
+// Fate is what became of a record (rule 9: one for each).
+type Fate uint8
+
+// The fates. Decoding gives the first five, the gate the others.
+const (
+	Accepted Fate = iota
+	NullKey
+	BadKey
+	Malformed
+	BadTime
+	Late
+	LateIdle
+	Redelivered
+	fates
+)
+
+var fateNames = [fates]string{"accepted", "null_key", "bad_key", "malformed", "bad_time", "late", "late_idle", "redelivered"}
+
+// String is the name of the counter.
+func (f Fate) String() string { return fateNames[f] }
+
+// Chunk is decoded records of one partition, in order, in flat arrays of N rows. Keys of row i are
+// Keys[KeyOff[i]:KeyOff[i+1]], bodies likewise, so both offset arrays have N+1 elements. Place[i] is where the source
+// can take up reading so that row i comes next; it has N+1 elements too.
+type Chunk struct {
+	Side      Side
+	Part      int   // index of the partition in its side
+	Partition int32 // its number
+	N         int
+	Fate      []Fate
+	Time      []int64 // ms; of Accepted and NullKey
+	Offset    []int64
+	Place     []int64
+	Keys      []byte // type-tagged join keys
+	KeyOff    []uint32
+	Body      []byte
+	BodyOff   []uint32
+	Hash      []uint64 // scratch of the engine
+
+	Owner any // the source's own
+}
+
+// Key is the type-tagged key of a row.
+func (c *Chunk) Key(row uint32) []byte { return c.Keys[c.KeyOff[row]:c.KeyOff[row+1]] }
+
+// BodyOf is the body of a row.
+func (c *Chunk) BodyOf(row uint32) []byte { return c.Body[c.BodyOff[row]:c.BodyOff[row+1]] }
+
+// Partition describes one input partition.
+type Partition struct {
+	ID       int32
+	Timeless bool // holds what has no partition (damaged lines): left out of the watermarks
+}
+
+// Source hands over the records. Next is called by the engine's goroutine.
+type Source interface {
+	// Partitions of a side: all are known from the start.
+	Partitions(side Side) []Partition
+	// Start says where reading begins: place 0 is the beginning, others are what a chunk's Place said.
+	Start(side Side, part int, place int64) error
+	// Next returns the next chunk with at least one row, or nil when the partition has ended.
+	Next(side Side, part int) (*Chunk, error)
+	// Done gives a chunk back: all of its rows are committed.
+	Done(c *Chunk)
+}
+
+// Ref is one row of a chunk.
+type Ref struct {
+	Chunk *Chunk
+	Row   uint32
+}
+
+// Reject is a record that takes no part, and why.
+type Reject struct {
+	Ref
+	Fate Fate
+}
+
+// Match is a pair: the B and the stored entry (buckets.ParseEntry) of its A.
+type Match struct {
+	Ref
+	pos   uint32 // order of the B in its batch
+	Entry []byte
+}
+
+// Output is what one batch has to say. Everything in it is valid until the sink returns.
+type Output struct {
+	Matches    []Match
+	Rejects    []Reject
+	NullKeys   []Reject // counted, and emitted unmatched by joins that do
+	UnmatchedB []Ref    // B that asked in vain, if wanted
+	UnmatchedA [][]byte // entries that closed without a partner, if wanted
+}
+
+// Sink takes the results. Its methods are called by the engine's goroutine.
+type Sink interface {
+	// Results of one batch, before it is committed.
+	Results(out *Output) error
+	// Outputs is the number of results written so far.
+	Outputs() uint64
+	// State is appended to the commit record: what the sink needs to go back to this batch. It makes sure that
+	// what Results wrote has reached the file first.
+	State(dst []byte) ([]byte, error)
+}
+
+// Cardinality of the join (rule 2).
+type Cardinality uint8
+
+// The cardinalities of this build.
+const (
+	OneToOne Cardinality = iota
+	OneToMany
+)
+
+// Config is the join's own part of the configuration; times in ms.
+type Config struct {
+	Before, After int64 // tA-Before <= tB <= tA+After
+	Grace         int64
+	MaxSpread     int64
+	Width         int64
+	Slots         int
+	Cardinality   Cardinality
+	Filter        fusefilter.Kind
+	Summary       bool
+	BatchSize     int
+	KeepUnmatched bool // fill Output.UnmatchedA and UnmatchedB
+	Drain         bool // partitions that have ended are left out, and the end closes everything (rule 15)
+	// Inline runs the helper's jobs in the task's own goroutine, so that every run swaps at the same batch.
+	Inline bool
+	// Hash replaces xxh3 (tests: weak and constant hashes must still give right joins).
+	Hash func(key []byte) uint64
+}
