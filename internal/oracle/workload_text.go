@@ -107,14 +107,28 @@ type rawRecord struct {
 
 // raw writes key, time and payload of a draft, each perhaps with a fault, so that several faults can meet in one record.
 func (w *workload) raw(s Side, d draft) rawRecord {
+	key, noKey := w.keyText(d.key), ""
+	if w.chance(w.noise) {
+		noKey = pick(w, "absent", "absent", "null", "null", "null", "true", "false", "{}", `{"k":"k1"}`, "[]", `["k1"]`)
+		key = noKey
+	}
+	malformed := w.chance(w.noise)
+	badKey := noKey != "" && noKey != "absent" && noKey != "null" && !slices.Contains(s.Key, "@key")
+	switch {
+	case (malformed || badKey) && w.chance(0.5):
+		d.time += 3_600_000 // moves nothing, so those behind it are not late
+	case noKey != "" && w.chance(0.5):
+		d.time += w.cfg.Grace.Milliseconds() + w.tick // moves M, so those behind it may well be late
+	}
+
 	r := rawRecord{ts: d.time}
 	o := &object{w: w}
 	o.add("id", quote(d.id))
-	w.addKey(o, &r, s, d)
+	w.addKey(o, &r, s, d, key)
 	w.addTime(o, &r, s, d)
 	w.addRest(o)
 	text := o.text()
-	if w.chance(w.noise) {
+	if malformed {
 		text = w.broken(text)
 	}
 	r.payload = &text
@@ -124,15 +138,9 @@ func (w *workload) raw(s Side, d draft) rawRecord {
 	return r
 }
 
-// addKey puts the key where the configuration looks for it, or something that is none.
-func (w *workload) addKey(o *object, r *rawRecord, s Side, d draft) {
-	json := w.keyText(d.key)
-	absent := false
-	if w.chance(w.noise) {
-		json = pick(w, "null", "null", "true", "false", "{}", `{"k":"k1"}`, "[]", `["k1"]`)
-	} else if w.chance(w.noise) {
-		absent = true
-	}
+// addKey puts the key's JSON text (or "absent") where the configuration looks for it. A record key is bytes and always the
+// draft's own.
+func (w *workload) addKey(o *object, r *rawRecord, s Side, d draft, json string) {
 	where := s.Key[0]
 	if len(s.Key) == 2 && w.chance(0.5) {
 		where = s.Key[1] // the first path leads nowhere, so the second one counts
@@ -144,17 +152,17 @@ func (w *workload) addKey(o *object, r *rawRecord, s Side, d draft) {
 			o.add(strings.TrimPrefix(s.Key[1], "$."), w.keyText(decoy))
 		}
 	}
-	if absent {
-		return
-	}
-	switch where {
-	case "@key":
-		r.key = &d.key.Text
-	case "$.ref.id":
+	switch {
+	case json == "absent":
+	case where == "@key":
+		if json != "null" {
+			r.key = &d.key.Text
+		}
+	case where == "$.ref.id":
 		o.add("ref", pick(w, `{"x":1,"id":`+json+`}`, `{"id":`+json+`,"id":"other"}`))
-	case "$.list[1]":
+	case where == "$.list[1]":
 		o.add("list", pick(w, `[0,`+json+`]`, `["k1",`+json+`,"k2"]`))
-	case `$["odd.name"]`:
+	case where == `$["odd.name"]`:
 		o.add("odd.name", json)
 	default:
 		o.add(strings.TrimPrefix(where, "$."), json)
@@ -216,7 +224,8 @@ func (w *workload) badTime(unit string) string {
 	if unit == "rfc3339" {
 		return pick(w, "", "null", "1700000000000", `""`, `"yesterday"`, `"2023-13-01T00:00:00Z"`, `"2023-11-14"`, `"1969-12-31T23:59:50Z"`, `"10000-01-01T00:00:00Z"`)
 	}
-	return pick(w, "", "null", `"1700000000000"`, "1.5", "-5000000000", "99999999999999999999999999", "true", "{}", "[1]", `""`)
+	afterLast := map[string]string{"ms": "253402300800000", "us": "253402300800000000", "ns": "253402300800000000000", "s": "253402300800"}[unit]
+	return pick(w, "", "null", `"1700000000000"`, "1.5", "-5000000000", afterLast, afterLast, "99999999999999999999999999", "true", "{}", "[1]", `""`)
 }
 
 // addRest adds what the join does not need: fields to keep, and members that were there before under the same name.
