@@ -1,0 +1,146 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Error says what is wrong with a configuration; find it with errors.As. Commands answer it with ExitCode.
+type Error struct {
+	Faults []Fault // at least one, in the order in which they were met
+}
+
+// Fault is one thing that is wrong.
+type Fault struct {
+	Key     string // the dotted key, "" if it has none
+	Place   string // "join.yaml:7", or the origin that Set was given; "" for a default
+	Message string // names the key
+	Excerpt string // the faulty line and its neighbour with a caret below; "" if the value is from no file
+}
+
+// String is the fault as a person reads it: place, message, excerpt below.
+func (f Fault) String() string {
+	s := f.Message
+	if f.Place != "" {
+		s = f.Place + ": " + s
+	}
+	if f.Excerpt != "" {
+		s += "\n" + f.Excerpt
+	}
+	return s
+}
+
+// Error has one paragraph for each fault.
+func (e *Error) Error() string {
+	parts := make([]string, len(e.Faults))
+	for i, f := range e.Faults {
+		parts[i] = f.String()
+	}
+	return strings.Join(parts, "\n")
+}
+
+// ExitCode is 2: usage and configuration.
+func (e *Error) ExitCode() int { return 2 }
+
+// asError turns collected faults into an error, nil if there are none.
+func asError(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return &Error{Faults: faults}
+}
+
+// source is a file that was parsed, kept for excerpts.
+type source struct {
+	name  string
+	lines []string
+}
+
+func newSource(name, text string) *source {
+	return &source{name: name, lines: strings.Split(text, "\n")}
+}
+
+const excerptWidth = 120 // runes of a line that an excerpt shows: what a terminal shows without wrapping twice
+
+// excerpt shows line (from 1) with the line before it and a caret under column col (from 1, in runes).
+func (s *source) excerpt(line, col int) string {
+	if s == nil || line < 1 || line > len(s.lines) {
+		return ""
+	}
+	var b strings.Builder
+	if line > 1 {
+		text, _ := clip(s.lines[line-2], 0)
+		fmt.Fprintf(&b, "  %4d | %s\n", line-1, text)
+	}
+	text, skipped := clip(s.lines[line-1], col-1)
+	fmt.Fprintf(&b, "> %4d | %s\n", line, text)
+	caret := min(max(col-1-skipped, 0), utf8.RuneCountInString(text))
+	b.WriteString("       | " + strings.Repeat(" ", caret) + "^")
+	return b.String()
+}
+
+// clip makes a line fit for an excerpt: one column a rune, and of a long line the part round the place at.
+// It also returns how many runes it left out in front.
+func clip(line string, at int) (string, int) {
+	runes := []rune(strings.TrimRight(line, " \t\r"))
+	for i, r := range runes {
+		if !unicode.IsPrint(r) { // a tab or an escape would put the caret in the wrong place
+			runes[i] = ' '
+		}
+	}
+	from := 0
+	if at >= excerptWidth {
+		from = min(at-excerptWidth/2, len(runes))
+	}
+	return string(runes[from:min(len(runes), from+excerptWidth)]), from
+}
+
+// nearest returns the candidate that word most likely stood for, "" if none is near. Among equally near ones
+// those win that are not taken (a key that is already in the file was not mistyped).
+func nearest(word string, candidates []string, taken map[string]bool) string {
+	const longest = 64
+	if word == "" || len(word) > longest {
+		return ""
+	}
+	norm := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+	best, bestCost := "", 1<<30
+	for _, c := range candidates {
+		d := editDistance(norm(word), norm(c))
+		if d > max(1, len(c)/3) {
+			continue
+		}
+		cost := 2 * d
+		if taken[c] {
+			cost++
+		}
+		if cost < bestCost {
+			best, bestCost = c, cost
+		}
+	}
+	return best
+}
+
+// editDistance counts the letters to add, leave out, replace or swap with a neighbour to turn a into b.
+func editDistance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			differ := 1
+			if a[i-1] == b[j-1] {
+				differ = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+differ)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,220 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Profile is a run profile: the join under "join:", the generator's settings under "load:".
+type Profile struct {
+	Join *Join
+	Load Load
+
+	from origins // of Load; Join has its own
+}
+
+// Load describes the generated streams. Records carry event time; how fast they are read is another matter.
+type Load struct {
+	Pending     int64           // A that wait when measuring starts
+	ARate       float64         // A events for each second of event time
+	BEvents     int64           // B events measured
+	BRate       float64         // B events for each second of event time
+	MatchRate   float64         // share of B that have a partner, 0 to 1
+	Duplicates  float64         // share of records that are sent again, 0 to 1
+	LateShare   float64         // share of records that are late on purpose, 0 to 1
+	Disorder    time.Duration   // how far records of a partition may be out of order
+	RecordBytes int             // size of a record's value
+	KeyBytes    int             // size of a join key
+	Partitions  int             // of each side
+	Ages        []time.Duration // tB − tA of matches, mixed in equal parts; empty = the generator's own choice
+	Batch       int             // records handed over at once
+	Seed        uint64
+}
+
+// DefaultLoad is the reference case: B at 100,000 a second, 1 % of them with a partner, a million waiting.
+func DefaultLoad() Load {
+	return Load{
+		Pending: 1e6, ARate: 1000, BEvents: 10e6, BRate: 100e3, MatchRate: 0.01,
+		RecordBytes: 1000, KeyBytes: 20, Partitions: 1, Batch: 4096, Seed: 1,
+	}
+}
+
+// DefaultProfile is what ParseProfile starts from: Default with one task, so that figures compare, and
+// DefaultLoad. The caller owns it.
+func DefaultProfile() *Profile {
+	p := &Profile{Join: Default(), Load: DefaultLoad()}
+	p.Join.State.Tasks = 1
+	p.Join.from.under = "join."
+	return p
+}
+
+func loadLeaves(l *Load) []leaf {
+	return []leaf{
+		countLeaf("load.pending", &l.Pending, 0, maxCount),
+		rateLeaf("load.a_rate", &l.ARate),
+		countLeaf("load.b_events", &l.BEvents, 1, maxCount),
+		rateLeaf("load.b_rate", &l.BRate),
+		ratioLeaf("load.match_rate", &l.MatchRate),
+		ratioLeaf("load.duplicates", &l.Duplicates),
+		ratioLeaf("load.late_share", &l.LateShare),
+		durationLeaf("load.disorder", &l.Disorder, 0),
+		bytesLeaf("load.record_bytes", &l.RecordBytes, 64<<20),
+		bytesLeaf("load.key_bytes", &l.KeyBytes, 64<<10),
+		intLeaf("load.partitions", &l.Partitions, 1, 65536),
+		agesLeaf("load.ages", &l.Ages),
+		smallCountLeaf("load.batch", &l.Batch, 1, 1<<20),
+		scalarLeaf("load.seed", &l.Seed, func(s string) (uint64, error) {
+			n, err := strconv.ParseUint(s, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("%q is not a seed (a whole number from 0 to 18446744073709551615)", s)
+			}
+			return n, nil
+		}, func(n uint64) string { return strconv.FormatUint(n, 10) }),
+	}
+}
+
+func rateLeaf(key string, p *float64) leaf {
+	l := scalarLeaf(key, p, parseRate, formatRate)
+	l.check = between(key, p, 0, 1e12, formatRate)
+	return l
+}
+
+func ratioLeaf(key string, p *float64) leaf {
+	l := scalarLeaf(key, p, parseRatio, formatRatio)
+	l.check = between(key, p, 0, 1, formatRatio)
+	return l
+}
+
+func smallCountLeaf(key string, p *int, lo, hi int) leaf {
+	l := scalarLeaf(key, p, func(s string) (int, error) {
+		n, err := parseCount(s)
+		return int(n), err
+	}, strconv.Itoa)
+	l.check = between(key, p, lo, hi, strconv.Itoa)
+	return l
+}
+
+// bytesLeaf takes a bare number too: the key names its unit.
+func bytesLeaf(key string, p *int, hi int) leaf {
+	l := scalarLeaf(key, p, func(s string) (int, error) {
+		if n, err := strconv.Atoi(s); err == nil {
+			return n, nil
+		}
+		n, err := parseSize(s)
+		return int(n), err
+	}, strconv.Itoa)
+	l.check = between(key, p, 1, hi, strconv.Itoa)
+	return l
+}
+
+func agesLeaf(key string, p *[]time.Duration) leaf {
+	return leaf{
+		key: key, structured: true, comma: true,
+		get: func() string {
+			parts := make([]string, len(*p))
+			for i, d := range *p {
+				parts[i] = formatDuration(d)
+			}
+			return "[" + strings.Join(parts, ", ") + "]"
+		},
+		set: func(n node) error {
+			list, err := stringList(key, n)
+			if err != nil {
+				return err
+			}
+			ages := make([]time.Duration, len(list))
+			for i, s := range list {
+				if ages[i], err = parseDuration(s); err != nil {
+					return fmt.Errorf("%s: %w", key, err)
+				}
+			}
+			*p = ages
+			return nil
+		},
+		check: func() error {
+			for i := range *p {
+				if err := durationLeaf(key, &(*p)[i], 0).check(); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (p *Profile) binder(origin string) *binder {
+	return &binder{leaves: loadLeaves(&p.Load), from: &p.from, origin: origin}
+}
+
+// ParseProfile lays the text of a run profile over DefaultProfile; otherwise as Parse.
+func ParseProfile(data []byte, name string) (*Profile, error) {
+	p := DefaultProfile()
+	src, root, err := readFile(data, name)
+	if err != nil {
+		return nil, err
+	}
+	p.from.src, p.Join.from.src = src, src
+	join, load := p.Join.binder(""), p.binder("")
+	top := binder{leaves: []leaf{{key: "join"}, {key: "load"}}, from: &p.from}
+	top.leaves[0].set = func(n node) error { join.walk("", n); return nil }
+	top.leaves[1].set = func(n node) error { load.walk("load.", n); return nil }
+	top.walk("", root)
+	if faults := slices.Concat(top.faults, join.faults, load.faults); len(faults) > 0 {
+		return nil, asError(faults)
+	}
+	return p, nil
+}
+
+// Set is Join.Set with the keys load.* too; those of the join may have "join." in front.
+func (p *Profile) Set(key, value, origin string) error {
+	if key == "load" || strings.HasPrefix(key, "load.") {
+		b := p.binder(origin)
+		b.set(key, value)
+		return asError(b.faults)
+	}
+	return p.Join.Set(strings.TrimPrefix(key, "join."), value, origin)
+}
+
+// ApplyEnv is Join.ApplyEnv with JOINBENCH_LOAD_* too.
+func (p *Profile) ApplyEnv(environ []string, own ...string) error {
+	leaves := append(p.Join.binder("").leaves, p.binder("").leaves...)
+	return applyEnv(environ, own, leaves, p.Set)
+}
+
+// Validate is Join.Validate, and the same for the load; an age beyond the window is refused, for such a pair
+// is none.
+func (p *Profile) Validate() error {
+	var faults []Fault
+	if err := p.Join.Validate(); err != nil {
+		faults = err.(*Error).Faults
+	}
+	b := p.binder("")
+	for i := range b.leaves {
+		if err := b.leaves[i].fault(); err != nil {
+			b.fault(b.leaves[i].key, err)
+		}
+	}
+	for _, age := range p.Load.Ages {
+		if p.Join.hasWindow() && age > p.Join.Window.After {
+			b.fault("load.ages", fmt.Errorf("load.ages: %s is beyond window.after = %s, such a pair does not match",
+				formatDuration(age), formatDuration(p.Join.Window.After)))
+		}
+	}
+	return asError(append(faults, b.faults...))
+}
+
+// Values is Join.Values with join. in front of its keys, then those of the load.
+func (p *Profile) Values() []Value {
+	vs := p.Join.Values()
+	for i := range vs {
+		vs[i].Key = "join." + vs[i].Key
+	}
+	return append(vs, p.binder("").values()...)
+}
+
+// Print writes the effective profile as YAML that ParseProfile reads, each value with its origin.
+func (p *Profile) Print(w io.Writer) error { return printValues(w, p.Values()) }
