@@ -107,8 +107,20 @@ func only(l leaf, built ...string) leaf {
 	return l
 }
 
-// auto lets a duration be left to be worked out, which is stored as 0.
+// auto lets a duration be left to be worked out, which Print then shows.
 func auto(l leaf, p *time.Duration, value func() time.Duration) leaf {
+	l = orAuto(l, p)
+	l.note = func() string {
+		if *p != 0 {
+			return ""
+		}
+		return "= " + formatDuration(value())
+	}
+	return l
+}
+
+// orAuto takes "auto" besides a number and stores it as 0, so that 0 itself is refused.
+func orAuto[T int | float64 | time.Duration](l leaf, p *T) leaf {
 	set, get, check := l.set, l.get, l.check
 	l.set = func(n node) error {
 		if n.kind == scalarNode && n.text == "auto" {
@@ -134,12 +146,6 @@ func auto(l leaf, p *time.Duration, value func() time.Duration) leaf {
 			return nil
 		}
 		return check()
-	}
-	l.note = func() string {
-		if *p != 0 {
-			return ""
-		}
-		return "= " + formatDuration(value())
 	}
 	return l
 }

@@ -20,26 +20,25 @@ type Profile struct {
 // Load describes the generated streams. Records carry event time; how fast they are read is another matter.
 type Load struct {
 	Pending     int64           // A that wait when measuring starts
-	ARate       float64         // A events for each second of event time
+	ARate       float64         // A events for each second of event time; 0 = auto: Pending A fill the window
 	BEvents     int64           // B events measured
-	BRate       float64         // B events for each second of event time
+	BRate       float64         // B events for each second of event time; 0 = auto: the generator's own choice
 	MatchRate   float64         // share of B that have a partner, 0 to 1
-	Duplicates  float64         // share of records that are sent again, 0 to 1
-	LateShare   float64         // share of records that are late on purpose, 0 to 1
+	Duplicates  float64         // share of B with the key of an earlier matched B, 0 to 1
+	LateShare   float64         // share of each side's records that are late on purpose, 0 to 1
 	Disorder    time.Duration   // how far records of a partition may be out of order
 	RecordBytes int             // size of a record's value
-	KeyBytes    int             // size of a join key
+	KeyBytes    int             // size of a join key; 0 = auto: the usual one of the keys' shape
 	Partitions  int             // of each side
 	Ages        []time.Duration // tB − tA of matches, mixed in equal parts; empty = the generator's own choice
 	Batch       int             // records handed over at once
 	Seed        uint64
 }
 
-// DefaultLoad is the reference case: B at 100,000 a second, 1 % of them with a partner, a million waiting.
+// DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
 func DefaultLoad() Load {
 	return Load{
-		Pending: 1e6, ARate: 1000, BEvents: 10e6, BRate: 100e3, MatchRate: 0.01,
-		RecordBytes: 1000, KeyBytes: 20, Partitions: 1, Batch: 4096, Seed: 1,
+		Pending: 1e6, BEvents: 10e6, MatchRate: 0.01, RecordBytes: 256, Partitions: 1, Batch: 4096, Seed: 1,
 	}
 }
 
@@ -55,15 +54,15 @@ func DefaultProfile() *Profile {
 func loadLeaves(l *Load) []leaf {
 	return []leaf{
 		countLeaf("load.pending", &l.Pending, 0, maxCount),
-		rateLeaf("load.a_rate", &l.ARate),
+		orAuto(rateLeaf("load.a_rate", &l.ARate), &l.ARate),
 		countLeaf("load.b_events", &l.BEvents, 1, maxCount),
-		rateLeaf("load.b_rate", &l.BRate),
+		orAuto(rateLeaf("load.b_rate", &l.BRate), &l.BRate),
 		ratioLeaf("load.match_rate", &l.MatchRate),
 		ratioLeaf("load.duplicates", &l.Duplicates),
 		ratioLeaf("load.late_share", &l.LateShare),
 		durationLeaf("load.disorder", &l.Disorder, 0),
 		bytesLeaf("load.record_bytes", &l.RecordBytes, 64<<20),
-		bytesLeaf("load.key_bytes", &l.KeyBytes, 64<<10),
+		orAuto(bytesLeaf("load.key_bytes", &l.KeyBytes, 64<<10), &l.KeyBytes),
 		intLeaf("load.partitions", &l.Partitions, 1, 65536),
 		agesLeaf("load.ages", &l.Ages),
 		smallCountLeaf("load.batch", &l.Batch, 1, 1<<20),
