@@ -15,9 +15,10 @@ type Stats struct {
 // Stats is a snapshot of the counts.
 func (s *Set) Stats() Stats { return s.probes }
 
-// chunk is how many hashes go through the steps together. A slot's table is read for all of them before
-// the next one's, so that it is in the core's cache when it comes to the second: larger is better until
-// the scratch itself leaves L1 (BenchmarkProbe; 1,024 and 2,048 were equal, 256 a tenth slower).
+// chunk is how many hashes go through the steps together: all of them read one slot's table before the
+// next one's. Table by table is 1.6 to 1.8 times as fast as hash by hash (16 tables of 5,000, 62,500 and
+// 312,500 keys), since the table stays in the core's cache and no loop's length depends on the data.
+// Between 256 and 8,192 the size of the chunk made no difference; at 1,024 the scratch is 28 KiB.
 const chunk = 1024
 
 // scratch is the working memory of one chunk: the hashes that the summary let through, side by side.

@@ -3,6 +3,7 @@ package fusefilter
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -49,13 +50,8 @@ func (m *setModel) fatal(format string, args ...any) {
 	m.t.Fatalf("%s\nafter: %v", fmt.Sprintf(format, args...), m.history[max(0, len(m.history)-30):])
 }
 
-func keysOf(set map[uint64]bool) []uint64 {
-	keys := make([]uint64, 0, len(set))
-	for h := range set {
-		keys = append(keys, h)
-	}
-	return keys
-}
+// keysOf is in order, so that a seed repeats the run whatever the order of the map.
+func keysOf(set map[uint64]bool) []uint64 { return slices.Sorted(maps.Keys(set)) }
 
 // step does one random operation on one random slot.
 func (m *setModel) step() {
@@ -126,7 +122,7 @@ func (m *setModel) seal(slot int) {
 // rebuild drops some keys that were consumed and replaces the filter.
 func (m *setModel) rebuild(slot int) {
 	b := &m.slots[slot]
-	for h := range b.keys {
+	for _, h := range keysOf(b.keys) {
 		if m.rng.IntN(3) == 0 {
 			delete(b.keys, h)
 		}

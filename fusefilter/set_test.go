@@ -302,7 +302,8 @@ func TestSummaryRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := NewSet(Fuse8, 2, true).InstallSummary(sum); got != 0 {
+	other, _ := sealedSet(t, Fuse8, 2, 100, true, rng.Uint64)
+	if got := other.InstallSummary(sum); got != 0 {
 		t.Errorf("another set took the summary for %b", got)
 	}
 	s.SetSummary(false)
