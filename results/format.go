@@ -34,8 +34,16 @@ func significant(v float64, n int) string {
 	if v == 0 {
 		return "0"
 	}
-	before := int(math.Floor(math.Log10(math.Abs(v)))) + 1
-	return strconv.FormatFloat(v, 'f', min(max(0, n-before), 12), 64)
+	decimals := func(v float64) int {
+		before := int(math.Floor(math.Log10(math.Abs(v)))) + 1
+		return min(max(0, n-before), 12)
+	}
+	d := decimals(v)
+	scale := math.Pow10(d)
+	if rounded := math.Round(v*scale) / scale; rounded != 0 { // 9.999 becomes 10.0, not 10.00
+		d = decimals(rounded)
+	}
+	return strconv.FormatFloat(v, 'f', d, 64)
 }
 
 // plain writes a number without a unit: four digits that count, zeros after them left out.

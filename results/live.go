@@ -198,8 +198,12 @@ func (t *tracker) next(s Snapshot, now time.Time) frame {
 	if fell {
 		t.prev = Snapshot{}
 	}
-	if fell || s.Phase != t.base.Phase { // the phase began somewhere in the interval; the tick before is the nearest known
+	if fell || s.Phase != t.base.Phase {
+		// The phase began somewhere in the interval: now if nothing of it is done, else as early as the look before.
 		t.base, t.phaseStart = t.prev, t.last
+		if s.Done == 0 && !fell {
+			t.base, t.phaseStart = s, now
+		}
 		t.base.Phase = s.Phase
 	}
 	sec, phaseSec := now.Sub(t.last).Seconds(), now.Sub(t.phaseStart).Seconds()
@@ -238,42 +242,49 @@ func (f *frame) plain() string {
 	return head + ": " + strings.Join(f.figures(true), ", ")
 }
 
-// figures are the parts that stand beside the bar; long ones have the rate over the phase too.
+// figures are the parts that stand beside the bar, the most telling first; long ones have the rate over the phase too. The
+// last frame has that alone, for the interval before the end may be as short as you like.
 func (f *frame) figures(long bool) []string {
 	var parts []string
-	if f.APerS != nil && *f.APerS > 0 {
-		parts = append(parts, "A "+Rate(*f.APerS))
-	}
-	if f.Probes > 0 {
-		b := "B " + orDash(f.ProbesPerS, Rate)
-		if long {
-			b += " now, " + orDash(f.ProbesPerSPhase, Rate) + " in phase"
+	add := func(known bool, text string) {
+		if known {
+			parts = append(parts, text)
 		}
-		parts = append(parts, b)
 	}
-	if f.MatchRatio != nil {
-		parts = append(parts, "match "+Percent(*f.MatchRatio))
+	now, mean := "B "+orDash(f.ProbesPerS, Rate), orDash(f.ProbesPerSPhase, Rate)
+	switch {
+	case f.Final:
+		now = "B " + mean + when(long, " in phase")
+	case long:
+		now += " now, " + mean + " in phase"
 	}
-	parts = append(parts, "pending "+Count(f.Pending))
-	if f.LookupsPerProbe != nil {
-		parts = append(parts, plain(*f.LookupsPerProbe)+" lookups/B")
-	}
-	if f.RSSBytes > 0 {
-		parts = append(parts, "RSS "+Bytes(f.RSSBytes))
-	}
+	add(f.Probes > 0, now)
+	add(f.MatchRatio != nil, "match "+orDash(f.MatchRatio, Percent))
+	add(long, "pending "+Count(f.Pending))
+	add(!long, "pending "+strings.TrimSuffix(Rate(float64(f.Pending)), "/s"))
+	add(f.LookupsPerProbe != nil, orDash(f.LookupsPerProbe, plain)+" lookups/B")
+	add(f.RSSBytes > 0, "RSS "+Bytes(f.RSSBytes))
+	add(f.APerS != nil && *f.APerS > 0 && !f.Final, "A "+orDash(f.APerS, Rate))
 	return parts
 }
 
-// fitted is the figures in at most width characters: without the rate over the phase, and cut, when they are too long.
+// fitted is the figures in at most width characters: the short ones, and fewer of them, when there is no room.
 func (f *frame) fitted(width int) string {
-	text := strings.Join(f.figures(true), " · ")
-	if utf8.RuneCountInString(text) > width {
-		text = strings.Join(f.figures(false), " · ")
+	const between = "  "
+	if text := strings.Join(f.figures(true), between); utf8.RuneCountInString(text) <= width {
+		return text
 	}
-	if r := []rune(text); len(r) > width {
-		text = string(r[:max(0, width)])
+	parts := f.figures(false)
+	for i := range parts {
+		parts[i] = strings.TrimRight(parts[i], " ")
 	}
-	return text
+	for len(parts) > 0 {
+		if text := strings.Join(parts, between); utf8.RuneCountInString(text) <= width {
+			return text
+		}
+		parts = parts[:len(parts)-1]
+	}
+	return ""
 }
 
 func isTerminal(w io.Writer) bool {

@@ -29,7 +29,9 @@ func newTTYBar(out io.Writer) *ttyBar {
 func (b *ttyBar) show(f frame) {
 	if b.bar == nil || f.Phase != b.phase {
 		b.endPhase(true)
-		b.begin(f)
+		if err := b.begin(f); err != nil { // the terminal is gone: the run goes on unwatched
+			return
+		}
 	}
 	b.frame.Store(&f)
 	if f.Total > 0 {
@@ -42,14 +44,14 @@ func (b *ttyBar) show(f frame) {
 	}
 }
 
-// begin puts a new bar below those of the phases before.
-func (b *ttyBar) begin(f frame) {
+// begin puts a new bar below those of the phases before. It fails when drawing has failed before.
+func (b *ttyBar) begin(f frame) (err error) {
 	latest := new(atomic.Pointer[frame])
 	latest.Store(&f)
 	over := new(atomic.Bool)
 	b.frame, b.over, b.phase = latest, over, f.Phase
 	// The total is set right away, but never completes the bar by itself: Live says when a phase is over.
-	b.bar = b.progress.New(0, mpb.BarStyle(),
+	b.bar, err = b.progress.Add(0, mpb.BarStyle().Build(),
 		mpb.BarWidth(40),
 		mpb.PrependDecorators(
 			decor.Name(f.Phase, decor.WC{W: 9, C: decor.DindentRight}),
@@ -62,10 +64,10 @@ func (b *ttyBar) begin(f frame) {
 		),
 		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
 			switch f := latest.Load(); {
-			case s.Completed || s.Aborted || f.Final:
+			case s.Completed || s.Aborted || f.Final || f.ETANs == nil:
 				return ""
 			default:
-				return " ETA " + orDash(f.ETANs, Nanoseconds)
+				return " ETA " + Nanoseconds(*f.ETANs)
 			}
 		})),
 		mpb.BarExtender(mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
@@ -73,6 +75,7 @@ func (b *ttyBar) begin(f frame) {
 			return err
 		}), false),
 	)
+	return err
 }
 
 // endPhase leaves the bar as it stands at the end of the run; one that another phase has followed is done, whatever the last
