@@ -13,8 +13,7 @@ import (
 type Gen struct {
 	cfg    Config
 	a, b   side
-	dup    strata // of the B that are neither matched nor late candidates
-	exp    strata // of the B that are none of these and no duplicates
+	dup    strata // of the odd B that are not late: duplicates; what is left is expired
 	pairs  pairing
 	nA, nB int64
 	kEnd   uint64 // matched B slots among the nB
@@ -56,14 +55,14 @@ func newPlan(c Config) (*Gen, error) {
 	}
 	stepA, stepB := step(c.AEventsPerSec), step(c.BEventsPerSec)
 
-	// B: matched, then late, duplicates and expired, each a share of what is left.
+	// B: matched, then of the rest the odd ones, and of these the late, the duplicates and
+	// the expired. So most B, which are neither matched nor odd, are through after two.
 	m, l, d, e := c.primaryShare(), c.LateShareB, c.Duplicates, c.Expired
 	pB := share(m)
 	g.b = side{base0: Epoch + stepTime(uint64(c.Pending), stepA), step: stepB, parts: int64(c.PartitionsB),
-		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(2),
-		matched: newStrata(pB, salts(3)), late: newStrata(share(ofRest(l, 1-m)), salts(4))}
-	g.dup = newStrata(share(ofRest(d, 1-m-l)), salts(5))
-	g.exp = newStrata(share(ofRest(e, 1-m-l-d)), salts(6))
+		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(2), matched: newStrata(pB, salts(3)),
+		odd: newStrata(share(ofRest(l+d+e, 1-m)), salts(4)), late: newStrata(share(ofRest(l, l+d+e)), salts(5))}
+	g.dup = newStrata(share(ofRest(d, d+e)), salts(6))
 
 	// A: as many matched per ms as B has.
 	pA, err := partnerShare(pB, stepA, stepB)
@@ -71,8 +70,8 @@ func newPlan(c Config) (*Gen, error) {
 		return nil, err
 	}
 	g.a = side{base0: Epoch, step: stepA, parts: int64(c.PartitionsA),
-		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(7),
-		matched: newStrata(pA, salts(8)), late: newStrata(share(ofRest(c.LateShareA, 1-float64(pA)/float64(one))), salts(9))}
+		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(7), matched: newStrata(pA, salts(8)),
+		odd: newStrata(share(ofRest(c.LateShareA, 1-float64(pA)/float64(one))), salts(9)), late: newStrata(one, 0)}
 
 	g.nA = g.dueA(c.BEvents)
 	g.kEnd = g.b.matched.count(uint64(g.nB))

@@ -99,18 +99,28 @@ func putHex(dst []byte, x uint64) {
 // putDec8 writes the 8 decimal digits of x < 10^8.
 func putDec8(dst []byte, x uint64) { binary.LittleEndian.PutUint64(dst[:8], dec8(x)) }
 
-// putDec12 writes the 12 decimal digits of x < 10^12: the last 8 over the first 8.
-func putDec12(dst []byte, x uint64) {
-	dst = dst[:12]
-	putDec8(dst, x/1e4)
-	putDec8(dst[4:], x%1e8)
+// dec4 returns the 4 decimal digits of x < 10^4.
+func dec4(x uint64) uint32 {
+	q := x / 100
+	y := q | (x-q*100)<<16
+	q = y * 103 >> 10 & 0x000f_000f
+	return uint32((q | (y-q*10)<<8) + ascii0)
 }
 
-// putDec13 writes the 13 decimal digits of x < 10^13, likewise.
+// putDec12 writes the 12 decimal digits of x < 10^12.
+func putDec12(dst []byte, x uint64) {
+	dst = dst[:12]
+	high := x / 1e8
+	binary.LittleEndian.PutUint32(dst, dec4(high))
+	putDec8(dst[4:], x-high*1e8)
+}
+
+// putDec13 writes the 13 decimal digits of x < 10^13.
 func putDec13(dst []byte, x uint64) {
 	dst = dst[:13]
-	putDec8(dst, x/1e5)
-	putDec8(dst[5:], x%1e8)
+	high := x / 1e12
+	dst[0] = byte('0' + high)
+	putDec12(dst[1:], x-high*1e12)
 }
 
 // putDec20 writes the 20 decimal digits of x.
@@ -125,7 +135,7 @@ func putDec20(dst []byte, x uint64) {
 // zero, which JSON does not allow.
 func putPrice(dst []byte, h uint64) {
 	dst = dst[:6]
-	d := dec8(10_000 + h%90_000) // the last 5 digits count
+	d := dec8(10_000 + h*90_000>>24) // the last 5 digits count
 	binary.LittleEndian.PutUint32(dst, uint32(d>>24)&0xffffff|'.'<<24)
 	binary.LittleEndian.PutUint16(dst[4:], uint16(d>>48))
 }

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,6 +22,8 @@ func TestDigitWriters(t *testing.T) {
 	for x := range uint64(10_000) {
 		putDec8(b, x*10_000+9_999-x)
 		check(b[:8], "%08d", x*10_000+9_999-x)
+		binary.LittleEndian.PutUint32(b, dec4(x))
+		check(b[:4], "%04d", x)
 	}
 	for n := range 20_000 {
 		x := rnd.Uint64() >> (n % 64)
@@ -36,7 +39,7 @@ func TestDigitWriters(t *testing.T) {
 		putDec12(b, x%1e12)
 		check(b[:12], "%012d", x%1e12)
 		putPrice(b, x%(1<<24))
-		if want := fmt.Sprintf("%.2f", float64(10_000+x%(1<<24)%90_000)/100); string(b[:6]) != want {
+		if want := fmt.Sprintf("%.2f", float64(10_000+x%(1<<24)*90_000>>24)/100); string(b[:6]) != want {
 			t.Fatalf("price %q, want %q", b[:6], want)
 		}
 	}

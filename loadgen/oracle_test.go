@@ -235,7 +235,7 @@ func randomConfig(rnd *rand.Rand) Config {
 func TestTruthEqualsNaiveJoin(t *testing.T) {
 	seed := newSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 4))
-	want := 40
+	want := 24
 	if testing.Short() {
 		want = 8
 	}
@@ -286,6 +286,24 @@ func TestTruthAtFullScale(t *testing.T) {
 		if g.ExpectedMatches() < 4000 {
 			t.Errorf("only %d matches", g.ExpectedMatches())
 		}
+	}
+}
+
+// TestDuplicatesEndWithTheWindow has matches at the very end of the window and so few per
+// second that a duplicate comes many seconds after the first: some are too late to pair.
+func TestDuplicatesEndWithTheWindow(t *testing.T) {
+	c := Config{Seed: 9, Pending: 1000, AEventsPerSec: 5, BEventsPerSec: 5, BEvents: 20_000, MatchRate: 0.5, Duplicates: 0.25,
+		After: 200 * time.Second, Ages: []time.Duration{185 * time.Second}, PartitionsB: 16, OneToMany: true}
+	g, as, bs := generate(t, c)
+	checkTruth(t, g, as, bs, rand.New(rand.NewPCG(newSeed(t), 8)))
+	slots, dups := int64(g.dupsBefore(g.BCount())), int64(0)
+	for j := range g.BCount() {
+		if g.KindB(j) == KindDuplicate {
+			dups++
+		}
+	}
+	if dups < 100 || dups > slots-100 {
+		t.Errorf("%d of %d duplicates are in the window; some must be and some not", dups, slots)
 	}
 }
 

@@ -120,7 +120,7 @@ func (g *Gen) AppendB(dst []byte, j int64) []byte {
 func (g *Gen) appendB(dst []byte, j int64, f *fate) []byte {
 	h := mix(uint64(j) + g.b.salt)
 	t := &g.tmplB[h>>62]
-	dst, v := t.fill(dst, j, f.time, h>>40&(1<<20-1))
+	dst, v := t.fill(dst, j, f.time, h>>24&(1<<24-1))
 	g.keys.put(v[t.key:], f.keyNumber(j))
 	return dst
 }

@@ -9,7 +9,8 @@ type side struct {
 	disorder int64 // ms
 	grace    int64
 	matched  strata // of all records
-	late     strata // of the records that are not matched
+	odd      strata // of the records that are not matched: those with something amiss
+	late     strata // of the odd ones
 	salt     uint64
 }
 
@@ -33,14 +34,18 @@ const maxAnchorSteps = 32
 // candidate says whether record i is one of those that shall be late. They are chosen
 // from the unmatched, so a late record never takes a partner away.
 func (s *side) candidate(i int64) bool {
-	if s.late.p == 0 {
+	if s.odd.p == 0 {
 		return false
 	}
-	u, matched := s.matched.at(uint64(i))
+	n, matched := s.matched.at(uint64(i))
 	if matched {
 		return false
 	}
-	_, late := s.late.at(u)
+	n, odd := s.odd.at(n)
+	if !odd {
+		return false
+	}
+	_, late := s.late.at(n)
 	return late
 }
 

@@ -41,21 +41,21 @@ func (g *Gen) fate(j int64) fate {
 		}
 		return fate{KindNoHistory, -1, g.b.inTime(j)}
 	}
+	n, odd := g.b.odd.at(n)
+	if !odd {
+		return g.absent(j)
+	}
 	n, late := g.b.late.at(n)
 	if late {
 		if anchor, ok := g.b.anchor(j); ok {
 			return g.lateB(j, anchor)
 		}
-		return fate{KindAbsent, -1, g.b.inTime(j)}
+		return g.absent(j)
 	}
-	n, dup := g.dup.at(n)
-	if dup {
+	if _, dup := g.dup.at(n); dup {
 		return g.duplicate(j)
 	}
-	if _, expired := g.exp.at(n); expired {
-		return g.expired(j)
-	}
-	return g.absent(j)
+	return g.expired(j)
 }
 
 // pair returns the A of matched-B ordinal k.
@@ -112,11 +112,11 @@ func (g *Gen) expired(j int64) fate {
 	return fate{KindAbsent, -1, t}
 }
 
-// absent gives B j a key of its own; where there are late A, one in sixteen gets the key
+// absent gives B j a key of its own; where there are late A, one in 64 gets the key
 // of a late one.
 func (g *Gen) absent(j int64) fate {
 	t := g.b.inTime(j)
-	if g.a.late.p > 0 && mix(uint64(j)^g.salt)>>60 == 0 {
+	if g.a.odd.p > 0 && mix(uint64(j)^g.salt)>>58 == 0 {
 		if i := g.lateANear(t - g.someAge(j)); i >= 0 {
 			return fate{KindLatePartner, i, t}
 		}
@@ -157,7 +157,7 @@ func (g *Gen) lateANear(t int64) int64 {
 	if matched {
 		u = i - u // the rest number of what follows it
 	}
-	late := int64(g.a.matched.restSlot(g.a.late.slot(g.a.late.blockOf(u))))
+	late := int64(g.a.matched.restSlot(g.a.odd.slot(g.a.odd.blockOf(u))))
 	if late < g.nA && g.LateA(late) {
 		return late
 	}
@@ -218,7 +218,7 @@ func (g *Gen) ExpectedIn(from, to int64) int64 {
 	}
 	if g.cfg.OneToMany && g.dup.p > 0 {
 		for d := g.dupsBefore(from); d < g.dupsBefore(to); d++ {
-			j := g.b.matched.restSlot(g.b.late.restSlot(g.dup.slot(d)))
+			j := g.b.matched.restSlot(g.b.odd.slot(g.b.late.restSlot(g.dup.slot(d))))
 			if g.duplicate(int64(j)).kind == KindDuplicate {
 				n++
 			}
@@ -231,6 +231,7 @@ func (g *Gen) ExpectedIn(from, to int64) int64 {
 func (g *Gen) dupsBefore(n int64) uint64 {
 	u := uint64(n)
 	u -= g.b.matched.count(u)
+	u = g.b.odd.count(u)
 	u -= g.b.late.count(u)
 	return g.dup.count(u)
 }
