@@ -24,7 +24,7 @@ type Builder struct {
 
 // Build makes a filter over the hashes, which are distinct. The slice may be reordered; the filter keeps
 // nothing of it and shares no memory with the builder. Every hash is asked for before the filter is handed
-// over, so a filter that exists has no false negatives: the check costs a tenth of the build.
+// over, so a filter that exists has no false negatives; that is one more read of three cells a hash.
 //
 // No hashes make a filter that says *no* to everything, kind None one that says *maybe* to everything.
 func (b *Builder) Build(kind Kind, hashes []uint64) (*Filter, error) {

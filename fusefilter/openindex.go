@@ -35,7 +35,7 @@ type OpenIndex struct {
 }
 
 // entry is a hash and its newest row in twelve bytes side by side: a hit costs one cache miss for both
-// (measured against an array of each: hits a third faster, absent hashes the same).
+// (measured against an array of each: hits 15 to 35 % faster, absent hashes the same).
 type entry struct{ low, high, head uint32 }
 
 func newEntry(hash uint64, head uint32) entry { return entry{uint32(hash), uint32(hash >> 32), head} }
