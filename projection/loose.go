@@ -45,16 +45,17 @@ func (s *scanner) looseObject(text []byte, i int, at *node) (end int) {
 		return i + 1
 	}
 	for i < len(text) && text[i] == '"' {
-		start := i + 1
-		end, escaped := skipLooseString(text, start)
+		child, end := s.known.guess(text, i, at)
+		if end == broken {
+			if child, end = s.memberName(text, i, at); end == broken {
+				child, end = nil, skipLooseName(text, i) // a name that is no string is nobody's
+			}
+		}
 		if end == broken {
 			return broken
 		}
-		if i = skipSpace(text, end); i >= len(text) || text[i] != ':' {
-			return broken
-		}
-		i = skipSpace(text, i+1)
-		if child := s.looseMember(text, start, end, escaped, at); child != nil {
+		i = skipSpace(text, end)
+		if child != nil && !s.spans[child.id].found() {
 			i = s.looseValue(text, i, child)
 		} else {
 			i = skipLoose(text, i)
@@ -71,15 +72,6 @@ func (s *scanner) looseObject(text []byte, i int, at *node) (end int) {
 		i = skipSpace(text, i+1)
 	}
 	return broken
-}
-
-func (s *scanner) looseMember(text []byte, start, end int, escaped bool, at *node) *node {
-	if escaped {
-		if checked, _ := skipString(text, start); checked != end {
-			return nil // a name that is no string is nobody's
-		}
-	}
-	return s.member(at, text[start:end-1], escaped)
 }
 
 // looseArray starts after the bracket.
@@ -131,7 +123,8 @@ func validScalar(text []byte, at span) bool {
 func (s *scanner) dropBroken(text []byte, keep []keepField, checker *scanner) {
 	s.spaced = true
 	for i := range keep {
-		if at := &s.spans[keep[i].node.id]; at.found() && !checker.scan(text[at.from:at.to]) {
+		at := &s.spans[keep[i].node.id]
+		if at.found() && !validScalar(text, *at) && !checker.scan(text[at.from:at.to]) {
 			at.to = at.from
 		}
 	}
@@ -144,7 +137,7 @@ func skipLoose(text []byte, i int) int {
 	for i < len(text) {
 		switch c := text[i]; c {
 		case '"':
-			if i, _ = skipLooseString(text, i+1); i == broken {
+			if i = skipLooseString(text, i+1); i == broken {
 				return broken
 			}
 			if open == 0 {
@@ -173,17 +166,27 @@ func skipLoose(text []byte, i int) int {
 	return i
 }
 
+// skipLooseName starts at the quote of a member name and ends after the colon.
+func skipLooseName(text []byte, i int) int {
+	if i = skipLooseString(text, i+1); i == broken {
+		return broken
+	}
+	if i = skipSpace(text, i); i >= len(text) || text[i] != ':' {
+		return broken
+	}
+	return i + 1
+}
+
 // skipLooseString starts after the opening quote and ends after the next one that is not escaped.
-func skipLooseString(text []byte, i int) (end int, escaped bool) {
+func skipLooseString(text []byte, i int) int {
 	for i = skipPlain(text, i); i < len(text); i = skipPlain(text, i) {
 		switch text[i] {
 		case '"':
-			return i + 1, escaped
+			return i + 1
 		case '\\':
-			escaped = true
 			i++
 		}
 		i++
 	}
-	return broken, false
+	return broken
 }

@@ -18,6 +18,7 @@ type scanner struct {
 	// spaced: there was white space between the parts of the document, so that values need compacting.
 	spaced bool
 
+	known   knownNames
 	missing int                          // what scanLoose still looks for
 	live    []*node                      // live[d]: the node of the container at depth d, while paths go on in it
 	index   []int                        // index[d]: the element at hand of the array at depth d, if live
@@ -39,6 +40,7 @@ func (s *scanner) reset() {
 		s.spans[i] = span{-1, -1}
 	}
 	s.spaced = false
+	s.known.begin()
 }
 
 // scan checks that text is one whole valid JSON value and notes the span of each value of the plan, in one
@@ -50,6 +52,7 @@ func (s *scanner) scan(text []byte) bool {
 	s.reset()
 	at := s.plan.nodes[0] // the node of the value that comes next, nil if nobody asks for it
 	depth, liveDepth := 0, 0
+	inObject := false // what the container at depth is
 	i := 0
 value:
 	if i = s.gap(text, i); i >= len(text) {
@@ -58,19 +61,19 @@ value:
 	if at != nil {
 		s.spans[at.id].from = i
 	}
-	if c := text[i]; c != '{' && c != '[' {
-		if i = skipScalar(text, i); i == broken {
-			return false
-		}
-		goto ended
-	} else {
+	switch c := text[i]; c {
+	case '"':
+		i, _ = skipString(text, i+1)
+	case '{', '[':
 		if depth++; depth > maxDepth {
 			return false
 		}
-		s.open(depth, c == '{')
+		inObject = c == '{'
+		s.open(depth, inObject)
 		if at != nil {
 			liveDepth = depth
 			s.live[depth], s.index[depth] = at, 0
+			at = at.item(0) // of an array
 		}
 		if i = s.gap(text, i+1); i >= len(text) {
 			return false
@@ -78,44 +81,16 @@ value:
 		if text[i] == c+2 { // "}" and "]" come two after their openers
 			goto closed
 		}
-		if c == '{' {
+		if inObject {
 			goto member
 		}
-		if at != nil {
-			at = at.item(0)
-		}
 		goto value
+	default:
+		i = skipScalar(text, i)
 	}
-
-member:
-	{
-		if text[i] != '"' {
-			return false
-		}
-		start := i + 1
-		end, escaped := skipString(text, start)
-		if end == broken {
-			return false
-		}
-		if i = s.gap(text, end); i >= len(text) || text[i] != ':' {
-			return false
-		}
-		i++
-		at = nil
-		if depth == liveDepth {
-			at = s.member(s.live[depth], text[start:end-1], escaped)
-		}
-		goto value
+	if i == broken {
+		return false
 	}
-
-closed:
-	i++
-	at = nil
-	if depth == liveDepth {
-		at = s.live[depth]
-		liveDepth--
-	}
-	depth--
 
 ended: // the value of at ends at i
 	if at != nil {
@@ -128,24 +103,53 @@ ended: // the value of at ends at i
 	if i >= len(text) {
 		return false
 	}
-	if isObject := s.isObject(depth); text[i] == ',' {
-		if isObject {
-			if i = s.gap(text, i+1); i >= len(text) {
-				return false
-			}
-			goto member
+	if text[i] != ',' {
+		if (inObject && text[i] == '}') || (!inObject && text[i] == ']') {
+			goto closed
 		}
-		i++
+		return false
+	}
+	if i = s.gap(text, i+1); i >= len(text) {
+		return false
+	}
+	if !inObject {
 		at = nil
 		if depth == liveDepth {
 			s.index[depth]++
 			at = s.live[depth].item(s.index[depth])
 		}
 		goto value
-	} else if (isObject && text[i] == '}') || (!isObject && text[i] == ']') {
-		goto closed
 	}
-	return false
+
+member: // a member's name begins at i
+	{
+		var parent *node
+		if depth == liveDepth {
+			parent = s.live[depth]
+		}
+		var end int
+		if at, end = s.known.guess(text, i, parent); end == broken {
+			if at, end = s.memberName(text, i, parent); end == broken {
+				return false
+			}
+		}
+		if at != nil && s.spans[at.id].found() {
+			at = nil // not the first of its name
+		}
+		i = end
+		goto value
+	}
+
+closed: // the container at depth ends with the bracket at i
+	i++
+	at = nil
+	if depth == liveDepth {
+		at = s.live[depth]
+		liveDepth--
+	}
+	depth--
+	inObject = s.isObject(depth)
+	goto ended
 }
 
 // gap goes over white space between the parts of a document.
@@ -175,15 +179,36 @@ func (s *scanner) open(depth int, object bool) {
 
 func (s *scanner) isObject(depth int) bool { return s.objects[depth>>6]>>(depth&63)&1 != 0 }
 
-// member gives the node of a member of the container at, nil if no path goes there or if a member of that
-// name came before.
-func (s *scanner) member(at *node, name []byte, escaped bool) *node {
+// memberName reads the name at i and the colon after it. It gives the node of that name in parent (which may be
+// nil), and the position after the colon or broken.
+func (s *scanner) memberName(text []byte, i int, parent *node) (child *node, end int) {
+	if text[i] != '"' {
+		return nil, broken
+	}
+	start := i
+	i, escaped := skipString(text, start+1)
+	if i == broken {
+		return nil, broken
+	}
+	child = s.child(parent, text[start+1:i-1], escaped)
+	if !escaped && i < len(text) && text[i] == ':' {
+		s.known.learn(text[start:i+1], parent, child)
+		return child, i + 1
+	}
+	if i = s.gap(text, i); i >= len(text) || text[i] != ':' {
+		return nil, broken
+	}
+	return child, i + 1
+}
+
+// child gives the node of a member name as it stands in the document; nil if no path goes there.
+func (s *scanner) child(parent *node, name []byte, escaped bool) *node {
+	if parent == nil {
+		return nil
+	}
 	if escaped {
 		s.name = appendUnquoted(s.name[:0], name)
 		name = s.name
 	}
-	if child := at.named(name); child != nil && !s.spans[child.id].found() {
-		return child
-	}
-	return nil
+	return parent.named(name)
 }

@@ -39,6 +39,22 @@ var plain = func() (t [256]bool) {
 // skipString starts after the opening quote and ends after the closing one. The string is valid when the
 // result is not broken: UTF-8, no control characters, known escapes, surrogates only in pairs.
 func skipString(text []byte, i int) (end int, escaped bool) {
+	for i+8 <= len(text) {
+		m := specials(binary.LittleEndian.Uint64(text[i:]))
+		if m == 0 {
+			i += 8
+			continue
+		}
+		if i += bits.TrailingZeros64(m) >> 3; text[i] == '"' {
+			return i + 1, false // most strings end here
+		}
+		break
+	}
+	return skipHardString(text, i)
+}
+
+// skipHardString is skipString for strings with more than plain ASCII in them, and for those at the very end.
+func skipHardString(text []byte, i int) (end int, escaped bool) {
 	for {
 		i = skipPlain(text, i)
 		if i >= len(text) {
