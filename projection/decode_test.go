@@ -173,12 +173,13 @@ func TestDepth(t *testing.T) {
 	s := mustCompile(t, SideSpec{Key: []string{"@key"}, Keep: keep("$.v")})
 	loose := mustCompile(t, SideSpec{Key: []string{"$.id"}, Keep: keep("$.v"), Lenient: true})
 	for _, unit := range []string{"[", `{"a":`, `[{"a":`} {
-		for _, levels := range []int{100, maxDepth, maxDepth + 2, 3_000_000} {
-			n := levels / (strings.Count(unit, "[") + strings.Count(unit, "{"))
+		for _, levels := range []int{100, maxDepth, maxDepth + 1, maxDepth + 2, 3_000_000} {
+			each := strings.Count(unit, "[") + strings.Count(unit, "{")
+			n := levels / each
 			closing := map[string]string{"[": "]", `{"a":`: "}", `[{"a":`: "}]"}[unit]
 			doc := strings.Repeat(unit, n) + "1" + strings.Repeat(closing, n)
 			want := "accepted 7 sk {}"
-			if levels > maxDepth {
+			if n*each > maxDepth {
 				want = "malformed"
 			}
 			if got := decodeOne(s, Record{Key: []byte("k"), Value: []byte(doc), Timestamp: 7}); got != want {
