@@ -16,7 +16,6 @@ type arena struct {
 	chunks [][]byte // each of them append-only up to its capacity
 	hashes []uint64
 	refs   []uint64 // chunk index << 32 | offset of the length
-	bytes  int64
 }
 
 // arenaMark is a place that truncate can go back to.
@@ -41,7 +40,6 @@ func (a *arena) append(hash uint64, e *Entry) uint32 {
 	a.hashes = append(a.hashes, hash)
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(size))
 	a.chunks[chunk] = e.AppendTo(buf)
-	a.bytes += int64(size + 4)
 	return uint32(len(a.hashes) - 1)
 }
 
@@ -53,8 +51,15 @@ func (a *arena) appendRaw(hash uint64, entry []byte) uint32 {
 	a.hashes = append(a.hashes, hash)
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(entry)))
 	a.chunks[chunk] = append(buf, entry...)
-	a.bytes += int64(len(entry) + 4)
 	return uint32(len(a.hashes) - 1)
+}
+
+// size is what the chunks hold in RAM.
+func (a *arena) size() (n int64) {
+	for _, c := range a.chunks {
+		n += int64(cap(c))
+	}
+	return n
 }
 
 // room returns the index of a chunk with n free bytes. What is larger than a chunk gets one of its own size.
@@ -78,9 +83,6 @@ func (a *arena) entry(row uint32) []byte { return a.sized(row)[4:] }
 
 // truncate goes back to a mark.
 func (a *arena) truncate(m arenaMark) {
-	for row := m.rows; row < len(a.refs); row++ {
-		a.bytes -= int64(len(a.sized(uint32(row))))
-	}
 	a.hashes, a.refs = a.hashes[:m.rows], a.refs[:m.rows]
 	for i := m.chunks; i < len(a.chunks); i++ {
 		a.pool.put(a.chunks[i])

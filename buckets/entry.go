@@ -1,6 +1,7 @@
 package buckets
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -84,14 +85,16 @@ func ParseEntry(b []byte) (Entry, error) {
 }
 
 // EntryBefore orders entries of one key as rule 2 prefers them: event time, then partition, then offset.
-func EntryBefore(a, b []byte) bool {
+func EntryBefore(a, b []byte) bool { return compareEntries(a, b) < 0 }
+
+func compareEntries(a, b []byte) int {
 	if x, y := entryTime(a), entryTime(b); x != y {
-		return x < y
+		return cmp.Compare(x, y)
 	}
 	if x, y := binary.LittleEndian.Uint32(a[4:]), binary.LittleEndian.Uint32(b[4:]); x != y {
-		return x < y
+		return cmp.Compare(x, y)
 	}
-	return binary.LittleEndian.Uint64(a[16:]) < binary.LittleEndian.Uint64(b[16:])
+	return cmp.Compare(binary.LittleEndian.Uint64(a[16:]), binary.LittleEndian.Uint64(b[16:]))
 }
 
 func entryTime(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b[8:])) }

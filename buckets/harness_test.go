@@ -30,6 +30,8 @@ type kit interface {
 	// crash turns the place into what the end of the process at this very moment leaves behind. The store that
 	// is open goes on with the old place and is closed afterwards.
 	crash(t testing.TB)
+	// flush makes the store write out what it holds in RAM, as it does by itself in a long run.
+	flush(t testing.TB, meta, journal bool)
 }
 
 // kits has one maker for each backend of this build; RocksDB adds itself.
@@ -47,6 +49,8 @@ func eachKit(t *testing.T, fn func(t *testing.T, k kit)) {
 type memKit struct{ m *MemBackend }
 
 func (k *memKit) open(testing.TB) Backend { return k.m }
+
+func (k *memKit) flush(testing.TB, bool, bool) {}
 
 func (k *memKit) crash(testing.TB) {
 	k.m = &MemBackend{families: maps.Clone(k.m.families), meta: maps.Clone(k.m.meta), journal: maps.Clone(k.m.journal)}

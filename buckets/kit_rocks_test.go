@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"github.com/linxGnu/grocksdb"
 )
 
 func init() {
@@ -19,10 +22,11 @@ type rocksKit struct {
 	shared *Shared
 	copies int
 	base   string
+	store  *Rocks // opened last
 }
 
 func newRocksKit(t testing.TB) *rocksKit {
-	shared := NewShared(8 << 20)
+	shared := NewShared(256<<20, 1)
 	base := t.TempDir()
 	t.Cleanup(shared.Close)
 	return &rocksKit{dir: filepath.Join(base, "0"), shared: shared, base: base}
@@ -34,22 +38,41 @@ func (k *rocksKit) openRocks(t testing.TB) *Rocks {
 	t.Helper()
 	store, err := OpenRocks(k.dir, k.shared)
 	must(t, err)
+	k.store = store
 	return store
 }
 
-// crash copies the files as the kernel has them, which is what the end of the process leaves. Nothing is being
-// written: the ring's goroutine is here, and its helper is idle.
+// flush makes tables of one family or both, as full write buffers do.
+func (k *rocksKit) flush(t testing.TB, meta, journal bool) {
+	opts := grocksdb.NewDefaultFlushOptions()
+	defer opts.Destroy()
+	for i, yes := range []bool{meta, journal} {
+		if yes {
+			must(t, k.store.db.FlushCF(k.store.fixed[1+i], opts))
+		}
+	}
+}
+
+// crash copies the files as the kernel has them, which is what the end of the process leaves. The ring's goroutine
+// is here, and its helper is idle, but RocksDB may be at a compaction: so what is needed to read the others is copied
+// first, and nothing is deleted meanwhile.
 func (k *rocksKit) crash(t testing.TB) {
 	t.Helper()
 	k.copies++
-	to := filepath.Join(k.base, string(rune('0'+k.copies%10))+"-copy")
-	must(t, os.RemoveAll(to))
+	to := filepath.Join(k.base, strconv.Itoa(k.copies))
 	must(t, os.MkdirAll(to, 0o755))
-	files, err := os.ReadDir(k.dir)
-	must(t, err)
-	for _, f := range files {
-		must(t, copyFile(filepath.Join(k.dir, f.Name()), filepath.Join(to, f.Name())))
+	must(t, k.store.db.DisableFileDeletions())
+	for _, pattern := range []string{"CURRENT", "MANIFEST-*", "*"} {
+		files, err := filepath.Glob(filepath.Join(k.dir, pattern))
+		must(t, err)
+		for _, f := range files {
+			target := filepath.Join(to, filepath.Base(f))
+			if _, err := os.Stat(target); err != nil {
+				must(t, copyFile(f, target))
+			}
+		}
 	}
+	must(t, k.store.db.EnableFileDeletions())
 	k.dir = to
 }
 

@@ -73,6 +73,7 @@ func HasMore(value []byte) bool { return len(value) >= valueHeader && value[1]&v
 // ValueIter walks the entries of a value in the order in which rule 2 prefers them.
 type ValueIter struct {
 	rest []byte
+	left int // entries that the header still promises
 	err  error
 }
 
@@ -84,16 +85,19 @@ func IterValue(value []byte) ValueIter {
 	case len(value) < valueHeader || value[0] != valueVersion:
 		return ValueIter{err: fmt.Errorf("%w: value header", ErrEntry)}
 	}
-	return ValueIter{rest: value[valueHeader:]}
+	return ValueIter{rest: value[valueHeader:], left: int(binary.LittleEndian.Uint16(value[2:]))}
 }
 
 // Next returns a row and its entry, which points into the value; ok is false at the end or at an error.
 func (it *ValueIter) Next() (row uint32, entry []byte, ok bool) {
-	if len(it.rest) == 0 || it.err != nil {
+	switch {
+	case it.err != nil || it.left == 0 && len(it.rest) == 0:
 		return 0, nil, false
-	}
-	if len(it.rest) < 8 {
-		it.err = fmt.Errorf("%w: row cut short", ErrEntry)
+	case it.left == 0:
+		it.err = fmt.Errorf("%w: %d bytes after the last entry", ErrEntry, len(it.rest))
+		return 0, nil, false
+	case len(it.rest) < 8:
+		it.err = fmt.Errorf("%w: %d entries missing", ErrEntry, it.left)
 		return 0, nil, false
 	}
 	row = binary.LittleEndian.Uint32(it.rest)
@@ -103,6 +107,7 @@ func (it *ValueIter) Next() (row uint32, entry []byte, ok bool) {
 		return 0, nil, false
 	}
 	entry, it.rest = it.rest[8:8+n:8+n], it.rest[8+n:]
+	it.left--
 	return row, entry, true
 }
 

@@ -8,7 +8,7 @@ import "errors"
 type Shared struct{}
 
 // NewShared returns a placeholder.
-func NewShared(uint64) *Shared { return &Shared{} }
+func NewShared(int64, int) *Shared { return &Shared{} }
 
 // Close does nothing.
 func (*Shared) Close() {}

@@ -67,7 +67,8 @@ func (r *Ring) MarkDrained() error {
 
 // NewRing puts the state of a store together as it was after the batch `committed` (0: an empty store): sealed
 // buckets by their marks, open ones from the journal. Families without a mark are dropped, journal records of
-// later batches too. The ring owns the store from here on, and Close closes it.
+// later batches too. The ring owns the store from here on, and Close closes it; after an error the store is
+// still the caller's to close.
 func NewRing(opt Options, store Backend, committed uint64) (*Ring, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func (p *replay) appended(epoch int64, hash uint64, entry []byte) error {
 	}
 	b, err := r.Bucket(epoch)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	if b.first == 0 {
 		b.first = p.batch

@@ -95,8 +95,10 @@ func (b *Bucket) Entries() int64 { return b.stats.Entries }
 // Bytes is the size of the sealed family's file.
 func (b *Bucket) Bytes() int64 { return b.stats.Bytes }
 
-// ArenaBytes is what the bucket holds in RAM while it is open.
-func (b *Bucket) ArenaBytes() int64 { return int64(len(b.arena.chunks)) * chunkSize }
+// ArenaBytes is what the bucket holds in RAM: its rows until it is sealed, and its bitmap.
+func (b *Bucket) ArenaBytes() int64 {
+	return b.arena.size() + int64(cap(b.arena.hashes)+cap(b.arena.refs)+cap(b.used))*8
+}
 
 // Entry returns a row of a bucket that is not sealed yet; valid until the bucket is sealed.
 func (b *Bucket) Entry(row uint32) []byte { return b.arena.entry(row) }
@@ -160,12 +162,12 @@ func (r *Ring) DiskBytes() int64 { return r.store.DiskBytes() }
 // MemoryBytes is what the store itself keeps in RAM.
 func (r *Ring) MemoryBytes() int64 { return r.store.MemoryBytes() }
 
-// ArenaBytes is what open buckets and the pool of emptied chunks hold in RAM.
+// ArenaBytes is what the buckets in the ring and the pool of emptied chunks hold in RAM.
 func (r *Ring) ArenaBytes() int64 {
 	n := int64(len(r.pool.free)) * chunkSize
 	for _, b := range r.slots {
 		if b != nil {
-			n += b.ArenaBytes() + int64(cap(b.arena.hashes)+cap(b.arena.refs)+cap(b.used))*8
+			n += b.ArenaBytes()
 		}
 	}
 	return n
@@ -344,8 +346,8 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 // Maintain keeps the journal short between two seals. Call between batches, when the last one is committed: what
 // it writes folds in every batch so far.
 func (r *Ring) Maintain() error {
-	if r.journalBytes <= checkpointBytes {
-		return nil
+	if r.err != nil || r.journalBytes <= checkpointBytes {
+		return r.err
 	}
 	r.write.reset()
 	r.checkpoint(&r.write)

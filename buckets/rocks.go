@@ -10,9 +10,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,8 +36,12 @@ const (
 	// blockSize of sealed families: a hit reads one block, so small ones waste less (design.md, measurements:
 	// 1 KiB with mmap was the fastest block table, 2.0 µs in MultiGet of 64).
 	blockSize = 1 << 10
-	// journalBuffer is the write buffer of the journal: what lives shorter than this never becomes a table.
-	journalBuffer = 32 << 20
+	// maxJournalBuffer bounds the write buffer of the journal: what lives shorter than it fills never becomes a
+	// table. The log is allocated ahead in files of this size.
+	maxJournalBuffer = 32 << 20
+	minJournalBuffer = 256 << 10
+	// manifestAhead is what the list of families is allocated ahead: it holds a few hundred bytes a bucket.
+	manifestAhead = 64 << 10
 	// walLimit bounds the log that a restart reads.
 	walLimit = 96 << 20
 	// sstBatch is how many bytes of rows cross the C boundary in one call while a run is written.
@@ -47,17 +53,23 @@ var liveC struct{ stores, families atomic.Int64 }
 
 // Shared is what all tasks of a process have in common: the block cache. Background threads are shared anyway,
 // they belong to RocksDB's default environment.
-type Shared struct{ cache *grocksdb.Cache }
+type Shared struct {
+	cache   *grocksdb.Cache
+	journal uint64 // write buffer of each task's journal
+}
 
-// NewShared makes a block cache of so many bytes, for meta and journal (sealed families are read by mmap).
-func NewShared(cacheBytes uint64) *Shared {
+// NewShared divides a budget in bytes: an eighth is the block cache, for meta and journal (sealed families are read by
+// mmap), an eighth the write buffers of the journals.
+func NewShared(memory int64, tasks int) *Shared {
+	eighth := uint64(max(memory, 0)) / 8
 	// Every database uses the default environment without being told. It must not be told: Options.SetEnv of the
 	// binding takes the handle over, so that a second Options would get a null pointer.
 	env := grocksdb.NewDefaultEnv()
 	env.SetBackgroundThreads(1)
 	env.SetHighPriorityBackgroundThreads(1)
 	env.Destroy()
-	return &Shared{cache: grocksdb.NewLRUCache(cacheBytes)}
+	return &Shared{cache: grocksdb.NewLRUCache(eighth),
+		journal: min(max(eighth/uint64(max(tasks, 1)), minJournalBuffer), maxJournalBuffer)}
 }
 
 // Close frees what is shared; the stores are closed before.
@@ -142,6 +154,7 @@ func (r *Rocks) makeOptions() {
 	o.SetMaxTotalWalSize(walLimit)
 	o.SetInfoLogLevel(grocksdb.WarnInfoLogLevel)
 	o.SetKeepLogFileNum(2)
+	o.SetManifestPreallocationSize(manifestAhead)
 	o.SetStatsDumpPeriodSec(0)
 	o.SetStatsPersistPeriodSec(0)
 	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
@@ -155,7 +168,7 @@ func (r *Rocks) makeOptions() {
 	table.Destroy()
 	r.bucketOpts.SetDisableAutoCompactions(true)
 
-	r.journalOpts = r.familyOptions(journalBuffer)
+	r.journalOpts = r.familyOptions(r.shared.journal)
 	r.metaOpts = r.familyOptions(1 << 20)
 	for _, opts := range []*grocksdb.Options{r.journalOpts, r.metaOpts} {
 		table := grocksdb.NewDefaultBlockBasedTableOptions()
@@ -185,14 +198,19 @@ func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
 
 func (r *Rocks) open() error {
 	names := []string{defaultFamily, metaFamily, journalFamily}
+	var epochs []int64 // of names[3:]
 	if _, err := os.Stat(filepath.Join(r.dir, "CURRENT")); err == nil {
 		have, err := grocksdb.ListColumnFamilies(r.dbOpts, r.dir)
 		if err != nil {
 			return fmt.Errorf("listing the families in %s: %w", r.dir, err)
 		}
 		for _, n := range have {
-			if strings.HasPrefix(n, bucketFamily) {
-				names = append(names, n)
+			switch epoch, err := strconv.ParseInt(strings.TrimPrefix(n, bucketFamily), 10, 64); {
+			case slices.Contains(names[:3], n):
+			case err != nil || !strings.HasPrefix(n, bucketFamily):
+				return fmt.Errorf("%s holds a family %q of another program", r.dir, n)
+			default:
+				names, epochs = append(names, n), append(epochs, epoch)
 			}
 		}
 	}
@@ -213,11 +231,7 @@ func (r *Rocks) open() error {
 	}
 	r.db, r.fixed = db, handles[:3]
 	for i, h := range handles[3:] {
-		epoch, err := strconv.ParseInt(strings.TrimPrefix(names[3+i], bucketFamily), 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s holds a family %q of another program", r.dir, names[3+i])
-		}
-		r.families[epoch] = &rocksFamily{epoch, h}
+		r.families[epochs[i]] = &rocksFamily{epochs[i], h}
 		liveC.families.Add(1)
 	}
 	return nil
@@ -256,6 +270,9 @@ func (r *Rocks) Lookup(l *Lookups) error {
 			C.size_t(len(l.Values)), (*C.uint32_t)(&l.Off[0]), r.cErr)
 		if need < 0 {
 			return takeErr(r.cErr)
+		}
+		if need > math.MaxUint32 {
+			return fmt.Errorf("%d keys have %d bytes of values, more than one call can return", n, need)
 		}
 		if int(need) <= len(l.Values) {
 			return nil
@@ -399,6 +416,11 @@ func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
 // DropFamily implements Backend. The files go when the handle is destroyed, which is here.
 func (r *Rocks) DropFamily(f Family) error {
 	rf := f.(*rocksFamily)
+	// The drop is on disk at once. So must be the write that took the bucket's mark away: without it, after a power
+	// cut, a mark would ask for a family that is gone.
+	if err := r.db.FlushWAL(true); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	delete(r.families, rf.epoch)
 	r.mu.Unlock()

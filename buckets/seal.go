@@ -28,6 +28,7 @@ type SealJob struct {
 	Hashes []uint64 // distinct hashes of what was written, ascending; the caller's to keep
 	family Family
 	stats  RunStats
+	done   bool // without an error
 }
 
 // Bucket is the one that is being sealed.
@@ -43,10 +44,12 @@ func (r *Ring) StartSeal(b *Bucket) *SealJob {
 	return &SealJob{bucket: b, store: r.store, used: left}
 }
 
-// Run sorts the rows, writes the SST and ingests it. A bucket whose rows were all used gets no family.
+// Run sorts the rows, writes the SST and ingests it. A bucket whose rows were all used gets no family. After an
+// error the bucket goes on answering from RAM, and StartSeal may be called again.
 func (j *SealJob) Run() error {
 	rows := j.sorted()
 	if len(rows) == 0 {
+		j.done = true
 		return nil
 	}
 	j.Hashes = make([]uint64, 0, len(rows))
@@ -62,6 +65,7 @@ func (j *SealJob) Run() error {
 		return fmt.Errorf("sealing bucket %d: %w", j.bucket.Epoch, err)
 	}
 	j.stats.Entries = int64(len(rows))
+	j.done = true
 	return nil
 }
 
@@ -82,10 +86,8 @@ func (j *SealJob) sorted() []sealRow {
 		switch {
 		case x.hash != y.hash:
 			return cmp.Compare(x.hash, y.hash)
-		case EntryBefore(a.entry(x.row), a.entry(y.row)):
-			return -1
 		default:
-			return 1
+			return cmp.Or(compareEntries(a.entry(x.row), a.entry(y.row)), cmp.Compare(x.row, y.row))
 		}
 	})
 	return rows
@@ -127,12 +129,18 @@ func (s *runSource) Next() (key, value []byte, ok bool) {
 // family instead. Call between batches, when the last one is committed.
 func (r *Ring) FinishSeal(j *SealJob) (*DropJob, error) {
 	b := j.bucket
+	if r.err != nil {
+		return nil, r.err
+	}
 	if b.gone {
 		b.arena.release()
 		if j.family == nil {
 			return nil, nil
 		}
 		return &DropJob{store: r.store, family: j.family, Epoch: b.Epoch}, nil
+	}
+	if !j.done {
+		return nil, fmt.Errorf("bucket %d: its seal did not succeed", b.Epoch)
 	}
 	b.family, b.stats = j.family, j.stats
 	b.state = Sealed
@@ -189,8 +197,8 @@ func (j *DropJob) Run() error {
 // DropBelow takes every bucket under an epoch out of the ring, in order of time, and raises the floor: from here
 // on nothing asks them. It is durable when it returns; the jobs remove the files. Call between batches.
 func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
-	if floor <= r.floor {
-		return nil, nil
+	if r.err != nil || floor <= r.floor {
+		return nil, r.err
 	}
 	var gone []*Bucket
 	for _, b := range r.slots {
@@ -199,9 +207,6 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 		}
 	}
 	r.floor = floor
-	if len(gone) == 0 {
-		return nil, nil
-	}
 	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
 	r.write.reset()
 	r.write.put(metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
@@ -209,7 +214,10 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 	for _, b := range gone {
 		jobs = append(jobs, r.drop(b))
 	}
-	return jobs, r.flush()
+	if err := r.flush(); err != nil {
+		return nil, err // the marks are still there, and want their families
+	}
+	return jobs, nil
 }
 
 func (r *Ring) drop(b *Bucket) *DropJob {

@@ -79,7 +79,7 @@ type State struct {
 	Filter  string        // fuse8 | fuse16 | fuse32 | bloom | none
 	Memory  int64         // bytes, shared by all tasks
 	Tasks   int           // 0 = auto, see TaskCount
-	Sync    string        // interval
+	Sync    string        // none | interval | batch
 }
 
 // Output says where results go.

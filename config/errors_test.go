@@ -32,7 +32,7 @@ func TestMessages(t *testing.T) {
 		{"type: iner", `type: unknown value "iner" (allowed: inner; did you mean "inner"?)`},
 		{"state: {filter: off}", `state.filter: unknown value "off" (allowed: fuse8, fuse16, none)`},
 		{"state: {filter: Fuse8}", `state.filter: unknown value "Fuse8" (allowed: fuse8, fuse16, none; did you mean "fuse8"?)`},
-		{"state: {sync: always}", `state.sync: unknown value "always" (allowed: interval)`},
+		{"state: {sync: always}", `state.sync: unknown value "always" (allowed: none, interval, batch)`},
 		{"state: {filter: }", `state.filter has no value (leave the key out for its default)`},
 		{"state: {filter: null}", `state.filter has no value`},
 		{"state: {filter: [none]}", `state.filter: [none] is not a single value`},

@@ -69,7 +69,7 @@ func joinLeaves(j *Join) []leaf {
 		enumLeaf("state.filter", &j.State.Filter, "fuse8", "fuse16", "none", "fuse32", "bloom").first(3),
 		sizeLeaf("state.memory", &j.State.Memory, 1<<20, 1<<50),
 		tasksLeaf("state.tasks", &j.State.Tasks),
-		enumLeaf("state.sync", &j.State.Sync, "interval").leaf,
+		enumLeaf("state.sync", &j.State.Sync, "none", "interval", "batch").leaf,
 		stringLeaf("output.topic", &j.Output.Topic, false),
 		only(stringLeaf("output.key", &j.Output.Key, true), "join-key"),
 		stringLeaf("topics.late", &j.Topics.Late, false),

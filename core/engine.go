@@ -26,7 +26,6 @@ type Engine struct {
 	base   Counters
 	now    Counters // since this engine was made; Tasks is left empty
 	out    Output
-	order  []Match
 	record []byte
 
 	// Observe, if set, is called after each commit.
@@ -58,17 +57,29 @@ func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Ri
 	return rings, record, nil
 }
 
-// NewEngine makes an engine over rings and goes back to the commit record. It returns what the sink had added to
-// that record, nil in a new state, for the sink to go back too. The engine owns the rings: Close closes them.
-func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink) (e *Engine, sinkState []byte, err error) {
-	e = &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink}
-	if sinkState, err = e.restore(record); err != nil {
-		return nil, nil, err
+func (r Rings) close() error {
+	var errs []error
+	for _, ring := range r {
+		errs = append(errs, ring.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// NewEngine makes an engine over rings and goes back to the commit record, and source and sink with it. The engine
+// owns the rings: Close closes them.
+func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink) (*Engine, error) {
+	e := &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink}
+	sinkState, err := e.restore(record)
+	if err == nil {
+		err = sink.Restore(sinkState)
+	}
+	if err != nil {
+		return nil, errors.Join(err, rings.close())
 	}
 	for _, side := range []Side{A, B} {
 		for i := range e.gate.parts[side] {
 			if err := source.Start(side, i, e.gate.parts[side][i].place); err != nil {
-				return nil, nil, err
+				return nil, errors.Join(err, rings.close())
 			}
 		}
 	}
@@ -88,9 +99,9 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 	to := cfg.bounds(e.gate.wm)
 	e.gate.advance(to.floor)
 	if err := e.each(func(t *Task, _ *taskPart) error { return t.maintain(to) }); err != nil {
-		return nil, nil, errors.Join(err, e.Close())
+		return nil, errors.Join(err, e.Close())
 	}
-	return e, sinkState, nil
+	return e, nil
 }
 
 // Run joins until the input ends, until nothing more can move (without Drain), or until the context is done, which
@@ -115,25 +126,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
-// step takes one batch through: compute, hand over, commit, then seal and drop.
+// step takes one batch through: compute, hand over, commit, then seal and drop. If it fails before the commit, the
+// tasks are as the last one left them.
 func (e *Engine) step(b *batch, to bounds) error {
-	e.route.split(b)
-	err := e.each(func(t *Task, part *taskPart) error {
-		t.begin()
-		if err := t.store(part.rows[A]); err != nil {
-			return err
-		}
-		if err := t.ask(part.rows[B]); err != nil {
-			return err
-		}
-		return t.close(to.floor)
-	})
-	if err != nil {
-		return err
-	}
-	e.collect(b)
-	if err := e.sink.Results(&e.out); err != nil {
-		return err
+	if err := e.compute(b, to); err != nil {
+		return errors.Join(err, e.each(func(t *Task, _ *taskPart) error { t.undo(); return nil }))
 	}
 	if err := e.commit(); err != nil {
 		return err
@@ -149,6 +146,26 @@ func (e *Engine) step(b *batch, to bounds) error {
 		e.Observe(e)
 	}
 	return nil
+}
+
+// compute joins one batch and hands its results over.
+func (e *Engine) compute(b *batch, to bounds) error {
+	e.route.split(b)
+	err := e.each(func(t *Task, part *taskPart) error {
+		t.begin()
+		if err := t.store(part.rows[A]); err != nil {
+			return err
+		}
+		if err := t.ask(part.rows[B]); err != nil {
+			return err
+		}
+		return t.close(to.floor)
+	})
+	if err != nil {
+		return err
+	}
+	e.collect(b)
+	return e.sink.Results(&e.out)
 }
 
 // each calls fn for every task, at the same time if there are several.
@@ -318,6 +335,9 @@ func (e *Engine) Drops() []Drop {
 	}
 	return all
 }
+
+// Place is where a partition would be read on: behind the last record that Run took from it.
+func (e *Engine) Place(side Side, part int) int64 { return e.gate.parts[side][part].place }
 
 // Tasks is the number of tasks.
 func (e *Engine) Tasks() int { return len(e.tasks) }

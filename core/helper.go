@@ -29,11 +29,11 @@ type job interface {
 	finish(t *Task) error
 }
 
-// maxOpen is how many jobs may be open when a batch ends: with more the task waits, so that a backlog of seals
-// cannot hold more arenas than that. One batch starts at most a seal and a drop for each slot, which is why the
-// queues never fill up.
+// maxOpen is how many jobs may be open when a batch ends: with more the task waits, so that a backlog of seals (a
+// dump is read far faster than a stream) cannot hold more arenas than that. One batch starts at most a seal and a
+// drop for each slot, which is why the queues never fill up.
 const (
-	maxOpen  = 32
+	maxOpen  = 3
 	maxQueue = maxOpen + 4*buckets.MaxSlots
 )
 
@@ -261,6 +261,7 @@ type dropJob struct {
 	timed
 	task          *Task
 	drop          *buckets.DropJob
+	ended         time.Time
 	before, after int64 // bytes on disk
 	err           error
 }
@@ -270,6 +271,7 @@ func (j *dropJob) run(*helper) {
 	start := time.Now()
 	j.err = j.drop.Run()
 	j.since(start)
+	j.ended = time.Now()
 	j.after = j.task.ring.DiskBytes()
 }
 
@@ -277,7 +279,7 @@ func (j *dropJob) finish(t *Task) error {
 	t.stats.HelperTime += j.took
 	t.stats.DropMax = max(t.stats.DropMax, j.took)
 	if j.drop.HasFiles() && len(t.drops) < maxDrops {
-		t.drops = append(t.drops, Drop{j.drop.Epoch, j.took, j.before, j.after})
+		t.drops = append(t.drops, Drop{j.drop.Epoch, j.ended, j.took, j.before, j.after})
 	}
 	return j.err
 }
@@ -285,6 +287,7 @@ func (j *dropJob) finish(t *Task) error {
 // Drop is one bucket that went: how long its removal took and what the directory held before and after.
 type Drop struct {
 	Epoch         int64
+	At            time.Time // when it had gone
 	Took          time.Duration
 	Before, After int64 // bytes
 }

@@ -110,12 +110,13 @@ type Output struct {
 
 // Sink takes the results. Its methods are called by the engine's goroutine.
 type Sink interface {
+	// Restore is called once, before anything else, with what State had added to the last commit record, nil in a
+	// new state: the sink goes back to it.
+	Restore(state []byte) error
 	// Results of one batch, before it is committed.
 	Results(out *Output) error
-	// Outputs is the number of results written so far.
-	Outputs() uint64
-	// State is appended to the commit record: what the sink needs to go back to this batch. It makes sure that
-	// what Results wrote has reached the file first.
+	// State appends to the commit record what Restore needs to go back to this batch. It first makes sure that what
+	// Results wrote has left the process.
 	State(dst []byte) ([]byte, error)
 }
 

@@ -1,0 +1,61 @@
+# joinbench. `make` builds, `make run` measures, `make test` proves. `make help` lists the rest.
+
+SHELL := /bin/sh
+GO ?= go
+PKGS := ./...
+BIN := bin/joinbench
+
+# Everything that has C in it is built with the release RocksDB that scripts/rocksdb.sh provides: ROCKSDB_PREFIX names one
+# that exists already.
+ENV = eval "$$(scripts/rocksdb.sh --env | sed 's/^\([A-Z_]*\)=\(.*\)$$/export \1="\2"/')" && export CGO_ENABLED=1 GOFLAGS="$(FLAGS)" &&
+FLAGS = -tags=grocksdb_no_link -buildvcs=false
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
+LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
+
+.PHONY: build run test test-short race lint bench fuzz rocksdb env clean help FORCE
+
+build: $(BIN) ## bin/joinbench (the default)
+
+$(BIN): FORCE
+	@$(ENV) $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./cmd/joinbench
+
+run: build ## the quick benchmark, with its report
+	@$(BIN) run --profile quick
+
+test: ## all tests
+	@$(ENV) $(GO) test -timeout 60m $(PKGS)
+
+test-short: ## the tests that take less than a minute in all
+	@$(ENV) $(GO) test -short $(PKGS)
+
+race: ## all tests with the race detector, the random ones fewer
+	@$(ENV) $(GO) test -race -short -timeout 60m $(PKGS)
+
+lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }
+	@$(ENV) $(GO) vet $(PKGS)
+	@$(ENV) $(GO) tool staticcheck $(PKGS)
+	@CGO_ENABLED=0 GOARCH=arm64 $(GO) vet $$($(GO) list $(PKGS))
+	@$(ENV) scripts/vulncheck.sh $(GO) $(PKGS)
+
+BENCHTIME ?= 1s
+COUNT ?= 1
+bench: ## all benchmarks, in the form that benchstat reads (COUNT=10 for statistics)
+	@$(ENV) $(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -count $(COUNT) $(PKGS)
+
+FUZZTIME ?= 20s
+fuzz: ## every fuzz target for FUZZTIME
+	@$(ENV) scripts/fuzz.sh $(GO) $(FUZZTIME)
+
+rocksdb: ## get and build RocksDB, once
+	@scripts/rocksdb.sh
+
+env: ## print what go needs: eval "$$(make -s env)"
+	@$(ENV) for v in CGO_ENABLED CGO_CFLAGS CGO_CXXFLAGS CGO_LDFLAGS GOFLAGS; do eval "echo \"export $$v='\$$$$v'\""; done
+
+clean: ## remove what was built here (the RocksDB in the cache stays)
+	rm -rf bin
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14

@@ -1,0 +1,5 @@
+//go:build race
+
+package buckets
+
+const raceEnabled = true

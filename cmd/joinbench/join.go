@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"joinbench/capture"
+	"joinbench/config"
+	"joinbench/pipeline"
+	"joinbench/results"
+)
+
+const joinLong = `join runs the production join over two NDJSON record files and writes one line for each result.
+
+A side is the one that waits, B the one that asks. With --state-dir an interrupted join goes on where it committed
+last: give the same command again. Without it the state is temporary.`
+
+const joinExample = `  joinbench join -c join.yaml --a orders.ndjson --b payments.ndjson
+  kcat -C -t payments -J -e | joinbench join -c join.yaml --a orders.ndjson.zst --b - --out joined.ndjson
+  joinbench join -c join.yaml --a a.ndjson --b b.ndjson --late late.ndjson --dead dead.ndjson --stats stats.json
+  joinbench join -c join.yaml --print-config      # what is in force, and where each value comes from`
+
+// joinFlags are the flags of join.
+type joinFlags struct {
+	config, a, b, out, stateDir, format, late, dead, unmatched, stats, progress string
+	noDrain, printConfig                                                        bool
+	batch                                                                       int
+}
+
+func newJoin(s streams) *cobra.Command {
+	var f joinFlags
+	cmd := &cobra.Command{
+		Use: "join -c join.yaml --a FILE --b FILE", Short: "Join two record files", Long: joinLong, Example: joinExample,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runJoin(cmd, &f, s) },
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.config, "config", "c", "", "the join's configuration (join.yaml)")
+	fl.StringVar(&f.a, "a", "", "record file of side A, which waits; - is standard input; .gz and .zst by suffix")
+	fl.StringVar(&f.b, "b", "", "record file of side B, which asks")
+	fl.StringVar(&f.out, "out", "", "file for the results (default standard output)")
+	fl.StringVar(&f.stateDir, "state-dir", "", "directory for the state, kept for resuming (default: state.dir of the file, or a temporary one)")
+	fl.StringVar(&f.format, "format", "auto", "format of both files: auto, value, kcat, rpk")
+	fl.StringVar(&f.late, "late", "", "file for late records")
+	fl.StringVar(&f.dead, "dead", "", "file for records that are malformed or have a bad key or time")
+	fl.StringVar(&f.unmatched, "unmatched", "", "file for records that found no partner")
+	fl.StringVar(&f.stats, "stats", "", "file for the counters as JSON (- is standard error)")
+	fl.BoolVar(&f.noDrain, "no-drain", false, "the end of the files is no end: what waits goes on waiting in --state-dir")
+	fl.IntVar(&f.batch, "batch", 0, "records in a batch, and so in a commit (default 4096)")
+	fl.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json, none")
+	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
+	return cmd
+}
+
+func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
+	conf, err := joinConfig(f)
+	if err != nil {
+		return err
+	}
+	if f.printConfig {
+		return conf.Print(s.out)
+	}
+	for _, side := range []struct{ name, path string }{{"--a", f.a}, {"--b", f.b}} {
+		if side.path == "" {
+			return &usageError{fmt.Errorf("%s is missing: name the record file of that side (see joinbench join -h)", side.name)}
+		}
+	}
+	format, err := capture.ParseFormat(f.format)
+	if err != nil {
+		return &usageError{fmt.Errorf("--format: %w", err)}
+	}
+	if f.batch < 0 || f.batch > 1<<20 {
+		return &usageError{fmt.Errorf("--batch %d: must be 1 to %d", f.batch, 1<<20)}
+	}
+	progress, err := results.ParseProgress(f.progress)
+	if err != nil {
+		return &usageError{fmt.Errorf("--progress: %w", err)}
+	}
+	stateDir := f.stateDir
+	if stateDir == "" && originOf(conf.Values(), "state.dir") != "default" {
+		stateDir = conf.State.Dir
+	}
+	p := &pipeline.Progress{}
+	live := startLive(p, progress, s)
+	defer live.Stop()
+	counts, err := pipeline.Join(cmd.Context(), pipeline.JoinConfig{
+		Config: conf, A: f.a, B: f.b, Out: f.out, Late: f.late, Dead: f.dead, Unmatched: f.unmatched, Format: format,
+		StateDir: stateDir, Batch: f.batch, NoDrain: f.noDrain, Cores: runtime.GOMAXPROCS(0), Stdin: s.in, Stdout: s.out,
+		Progress: p, Warn: func(format string, args ...any) { _, _ = fmt.Fprintf(live, "joinbench: "+format+"\n", args...) },
+	})
+	live.Stop()
+	if err != nil {
+		return err
+	}
+	return writeStats(f.stats, counts, s)
+}
+
+// joinConfig reads the file, then environment.
+func joinConfig(f *joinFlags) (*config.Join, error) {
+	if f.config == "" {
+		return nil, &usageError{errors.New("-c is missing: name the join's configuration file (see joinbench join -h)")}
+	}
+	data, err := os.ReadFile(f.config)
+	if err != nil {
+		return nil, &exitError{results.ExitUsage, fmt.Sprintf("configuration: %v", err)}
+	}
+	conf, err := config.Parse(data, f.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := conf.ApplyEnv(os.Environ()); err != nil {
+		return nil, err
+	}
+	return conf, conf.Validate()
+}
+
+func originOf(values []config.Value, key string) string {
+	for _, v := range values {
+		if v.Key == key {
+			return v.Origin
+		}
+	}
+	return "default"
+}
+
+func writeStats(path string, c *results.Counters, s streams) error {
+	if path == "" {
+		return nil
+	}
+	data, err := results.MarshalCounters(c)
+	if err != nil {
+		return err
+	}
+	if path == "-" {
+		_, err = s.err.Write(data)
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// startLive shows the progress of a run, the first time after a second.
+func startLive(p *pipeline.Progress, mode results.Progress, s streams) *results.Live {
+	return results.StartLive(results.LiveOptions{Progress: mode, Out: s.err, Every: time.Second, Read: func() results.Snapshot {
+		snap := results.Snapshot{Done: p.A.Load() + p.B.Load(), Total: p.Total.Load(), A: p.A.Load(), Probes: p.Probes.Load(),
+			Matches: p.Matches.Load(), Lookups: p.Lookups.Load(), Pending: p.Pending.Load()}
+		if name := p.Phase.Load(); name != nil {
+			snap.Phase = *name
+		}
+		return snap
+	}})
+}

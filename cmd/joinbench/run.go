@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"joinbench/config"
+	"joinbench/pipeline"
+	"joinbench/results"
+)
+
+const runLong = `run is the benchmark: a generator that knows the truth, the join that production runs, and a report.
+
+The text report goes to standard output, progress to standard error, the whole record to --out (or to results/). The
+exit code is 0 when every pair was right, 4 when one was missing, spurious or doubled, 130 when it was interrupted.`
+
+// runFlags are the flags of run.
+type runFlags struct {
+	profile, config, out, filter, summary, dir, progress, label, cpuProfile string
+	tasks                                                                   string
+	seed                                                                    string
+	duration                                                                time.Duration
+	resume, printConfig, json                                               bool
+}
+
+func newRun(s streams) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use: "run [--profile P] [--out r.json]", Short: "Run the benchmark and report", Long: runLong,
+		Example: `  joinbench run                                    # profile quick
+  joinbench run --profile quick --out r.json
+  joinbench run --filter fuse8 --summary off       # the false positives of 8-bit filters, undisguised
+  joinbench run --duration 10s --seed 7
+  joinbench run --dir /data/run1                   # then, after kill -9: the same with --resume
+  joinbench run --config mine.yaml --print-config`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, &f, s) },
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&f.profile, "profile", "quick", "built-in profile: "+strings.Join(pipeline.Profiles(), ", "))
+	fl.StringVar(&f.config, "config", "", "profile of your own (a file), instead of --profile")
+	fl.StringVar(&f.out, "out", "", "file for the record (default results/<profile>-<time>-<id>.json)")
+	fl.StringVar(&f.filter, "filter", "", "filter of sealed buckets: fuse16, fuse8, none")
+	fl.StringVar(&f.summary, "summary", "on", "one more filter in front of those of the buckets: on, off")
+	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
+	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
+	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase (default: all of the profile's B)")
+	fl.StringVar(&f.dir, "dir", "", "data directory, kept afterwards (default a temporary one)")
+	fl.BoolVar(&f.resume, "resume", false, "finish the unfinished run in --dir")
+	fl.StringVar(&f.label, "label", "", "text that the record carries")
+	fl.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json, none")
+	fl.BoolVar(&f.json, "json", false, "print the record instead of the report")
+	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
+	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
+	return cmd
+}
+
+func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
+	profile, name, err := benchProfile(f)
+	if err != nil {
+		return err
+	}
+	if f.printConfig {
+		return profile.Print(s.out)
+	}
+	bc, err := benchConfig(f, profile, name)
+	if err != nil {
+		return err
+	}
+	progress, err := results.ParseProgress(f.progress)
+	if err != nil {
+		return &usageError{fmt.Errorf("--progress: %w", err)}
+	}
+	stop, err := startCPUProfile(f.cpuProfile)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	live := startLive(bc.Progress, progress, s)
+	defer live.Stop()
+	rec, err := pipeline.Bench(cmd.Context(), bc)
+	live.Stop()
+	stop()
+	if rec == nil {
+		return err
+	}
+	rec.Run.Label = f.label
+	return finishRun(f, rec, name, started, err, s)
+}
+
+// finishRun saves the record, prints it, and turns its verdict into the exit code.
+func finishRun(f *runFlags, rec *results.Record, name string, started time.Time, closeErr error, s streams) error {
+	path := f.out
+	if path == "" {
+		path = results.DefaultPath(name, started, rec.Run.ID)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("no place for the record: %w (name one with --out)", err)
+		}
+	}
+	if err := results.Write(path, rec); err != nil {
+		return err
+	}
+	format, opt := "text", results.Terminal(s.out)
+	if f.json {
+		format = "json"
+	}
+	if err := results.Render(s.out, rec, format, opt); err != nil {
+		return err
+	}
+	if f.out == "" {
+		_, _ = fmt.Fprintf(s.err, "record: %s\n", path)
+	}
+	if rec.Verdict.ExitCode != 0 {
+		return &exitError{code: rec.Verdict.ExitCode}
+	}
+	return closeErr
+}
+
+func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.BenchConfig, error) {
+	bc := pipeline.BenchConfig{Profile: profile, Name: name, Dir: f.dir, Resume: f.resume, Duration: f.duration,
+		Argv: os.Args, Progress: &pipeline.Progress{}, Version: toolVersion()}
+	switch f.summary {
+	case "on", "off":
+		bc.Summary = f.summary == "on"
+	default:
+		return bc, &usageError{fmt.Errorf("--summary %q: on or off", f.summary)}
+	}
+	if f.resume && f.dir == "" {
+		return bc, &usageError{fmt.Errorf("--resume needs --dir: the directory of the run that is to be finished")}
+	}
+	if f.duration < 0 {
+		return bc, &usageError{fmt.Errorf("--duration %s: must be positive", f.duration)}
+	}
+	return bc, nil
+}
+
+// benchProfile lays file, environment and flags over each other.
+func benchProfile(f *runFlags) (profile *config.Profile, name string, err error) {
+	if f.config != "" {
+		data, err := os.ReadFile(f.config)
+		if err != nil {
+			return nil, "", &exitError{results.ExitUsage, fmt.Sprintf("profile: %v", err)}
+		}
+		name = strings.TrimSuffix(filepath.Base(f.config), filepath.Ext(f.config))
+		profile, err = config.ParseProfile(data, f.config)
+		if err != nil {
+			return nil, "", err
+		}
+	} else {
+		name = f.profile
+		if profile, err = pipeline.Profile(name); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := profile.ApplyEnv(os.Environ()); err != nil {
+		return nil, "", err
+	}
+	for _, v := range []struct{ flag, key, value string }{{"--filter", "state.filter", f.filter},
+		{"--tasks", "state.tasks", f.tasks}, {"--seed", "load.seed", f.seed}} {
+		if v.value == "" {
+			continue
+		}
+		if err := profile.Set(v.key, v.value, "flag "+v.flag); err != nil {
+			return nil, "", err
+		}
+	}
+	return profile, name, profile.Validate()
+}
+
+// startCPUProfile starts a profile if a file is named; the function ends it.
+func startCPUProfile(path string) (stop func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
+}

@@ -1,0 +1,284 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"time"
+
+	"joinbench/buckets"
+	"joinbench/config"
+	"joinbench/core"
+	"joinbench/projection"
+	"joinbench/results"
+)
+
+// BenchConfig is one run of the benchmark.
+type BenchConfig struct {
+	Profile  *config.Profile // validated
+	Name     string          // of the profile, for the record
+	Dir      string          // data directory, "" for a temporary one
+	Resume   bool            // go on with the unfinished run in Dir
+	Duration time.Duration   // of the measured phase, 0 for all of its records
+	Summary  bool
+	Argv     []string
+	Progress *Progress
+	Version  results.Tool // of the program; what pipeline knows itself is filled in
+}
+
+// Bench runs the profile's workload through the join and holds the result against the truth. An error means that there
+// is no record; a run that failed, was interrupted or was wrong has one, and its verdict says so.
+func Bench(ctx context.Context, bc BenchConfig) (*results.Record, error) {
+	b, err := newBench(bc)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := b.run(ctx)
+	return rec, errors.Join(err, b.close())
+}
+
+// bench is a run on its way.
+type bench struct {
+	BenchConfig
+	c     *compiled
+	gen   *generator
+	state *state
+	feed  *feed
+	sink  *truthSink
+	meter *meter
+	tasks int
+	unit  []float64
+}
+
+func newBench(bc BenchConfig) (*bench, error) {
+	if bc.Progress == nil {
+		bc.Progress = &Progress{}
+	}
+	bc.Progress.phase("prepare")
+	c, err := compile(bc.Profile.Join, true)
+	if err != nil {
+		return nil, err
+	}
+	c.core.Summary, c.core.BatchSize = bc.Summary, bc.Profile.Load.Batch
+	b := &bench{BenchConfig: bc, c: c, tasks: bc.Profile.Join.TaskCount(1)}
+	if b.gen, err = newGenerator(bc.Profile); err != nil {
+		return nil, err
+	}
+	if b.state, err = lockState(bc.Dir, "joinbench run"); err != nil {
+		return nil, err
+	}
+	if err := b.prepareState(); err != nil {
+		return nil, errors.Join(err, b.state.close())
+	}
+	return b, nil
+}
+
+// prepareState makes new databases, or with Resume opens those of the unfinished run.
+func (b *bench) prepareState() error {
+	mark := benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks}
+	path := filepath.Join(b.state.dir, runMarkFile)
+	if b.state.hasTasks() {
+		unfinished, err := b.unfinished(path, mark)
+		if err != nil {
+			return err
+		}
+		if unfinished {
+			return nil
+		}
+		if err := errors.Join(b.state.closeStores(), b.state.wipe()); err != nil {
+			return err
+		}
+	} else if b.Resume {
+		return fmt.Errorf("%s holds no run to resume: leave out --resume to start one there", b.state.dir)
+	}
+	data, err := json.Marshal(mark)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return b.state.openStores(b.tasks, b.Profile.Join)
+}
+
+// benchMark is kept beside the state: whose state it is.
+type benchMark struct {
+	Workload string
+	Config   uint64
+	Tasks    int
+}
+
+func (b *bench) unfinished(path string, mark benchMark) (bool, error) {
+	var have benchMark
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &have)
+	}
+	if err != nil || have.Tasks == 0 {
+		return false, fmt.Errorf("%s holds a state that no run made: give another directory", b.state.dir)
+	}
+	if err := b.state.openStores(have.Tasks, b.Profile.Join); err != nil {
+		return false, err
+	}
+	done, err := buckets.Drained(b.state.stores[0])
+	switch {
+	case err != nil:
+		return false, err
+	case done && b.Resume:
+		return false, fmt.Errorf("the run in %s has finished: leave out --resume to start a new one there", b.state.dir)
+	case done:
+		return false, nil
+	case !b.Resume:
+		return false, fmt.Errorf("%s holds an unfinished run: add --resume to finish it, or remove the directory to start anew", b.state.dir)
+	case have != mark:
+		return false, fmt.Errorf("%s holds an unfinished run with another workload or configuration: give that one to finish it, or remove the directory to start anew", b.state.dir)
+	}
+	return true, nil
+}
+
+// fingerprint hashes the configuration that decides results or layout.
+func (b *bench) fingerprint() uint64 {
+	h := fnv.New64a()
+	for _, v := range b.Profile.Join.Values() {
+		switch v.Key {
+		case "join.state.dir", "join.state.memory", "join.state.filter", "join.state.sync", "join.state.tasks":
+		default:
+			_, _ = fmt.Fprintf(h, "%s=%s\n", v.Key, v.Text)
+		}
+	}
+	return h.Sum64()
+}
+
+func (b *bench) run(ctx context.Context) (*results.Record, error) {
+	started := time.Now()
+	mem := results.StartMemSampler(0)
+	defer mem.Stop()
+	b.Progress.phase("unit")
+	if err := b.measureUnit(mem); err != nil {
+		return nil, err
+	}
+	b.Progress.phase("prepare")
+	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open)
+	b.sink = newTruthSink(b.gen.gen, b.Dir)
+	if err := b.state.start(b.c, b.feed, b.sink); err != nil {
+		return nil, err
+	}
+	b.meter = newMeter(b, started)
+	e := b.state.engine
+	e.Observe = b.meter.observe
+	runErr := e.Run(ctx)
+	switch {
+	case runErr == nil:
+		b.meter.finish(e)
+		runErr = e.Quiesce()
+		if runErr == nil {
+			runErr = e.MarkDrained()
+		}
+	default:
+		b.meter.finish(e)
+	}
+	peak := mem.Peak()
+	if err := b.measureUnit(mem); err != nil {
+		return nil, err
+	}
+	return b.report(e, peak, runErr), nil
+}
+
+// measureUnit measures the unit, before and after the run: the median of both stands for the machine's mood between.
+func (b *bench) measureUnit(mem *results.MemSampler) error {
+	mem.Pause()
+	defer mem.Resume()
+	rounds, err := measureUnit(b.gen.gen)
+	b.unit = append(b.unit, rounds...)
+	return err
+}
+
+// report puts the record together.
+func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *results.Record {
+	m := b.meter
+	rec := &results.Record{Environment: results.CollectEnvironment(b.state.dir)}
+	rec.Tool = b.Version
+	rec.Tool.RocksDB, rec.Tool.RocksDBAssertions = buckets.Build()
+	rec.Tool.JSONEngine = projection.Engine()
+	rec.Run = results.Run{ID: results.NewRunID(), Profile: b.Name, StartedAt: m.started.UTC().Format(time.RFC3339),
+		EndedAt: time.Now().UTC().Format(time.RFC3339), Complete: runErr == nil, Argv: b.Argv, Seed: b.Profile.Load.Seed,
+		WorkloadFingerprint: b.gen.gen.Fingerprint(), Tasks: b.tasks}
+	rec.Run.Config, rec.Run.ConfigOrigin = configOf(b.Profile)
+
+	rec.Join.Counters = counters(e, &b.c.core, b.sink.outputs)
+	rec.Join.Truth = b.truth(e, runErr == nil)
+	rec.Join.Filter.FalseNegatives = falseNegatives(rec)
+	rec.Join.Derive()
+	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.intervals, m.drops(e)
+	rec.Load = m.load()
+	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
+	rec.Cost = m.cost(e, b.feed, rec.Drops)
+	rec.Cost.UnitNs = results.Known(median(b.unit))
+	rec.Cost.SetMemory(peak)
+	var found []results.Finding
+	switch {
+	case runErr == nil:
+	case interrupted(runErr):
+		found = append(found, results.Finding{Status: results.StatusInterrupted, Reason: "interrupted"})
+	default:
+		found = append(found, results.Finding{Status: results.StatusFailed, Reason: runErr.Error()})
+	}
+	if rec.Tool.RocksDBAssertions {
+		found = append(found, results.Finding{Status: results.StatusInvalid, Reason: "RocksDB was compiled with assertions: build a release one with `make`"})
+	}
+	rec.Verdict = results.Judge(rec, found...)
+	return rec
+}
+
+// truth compares the pairs with the generator's. Of a run that was cut short it judges the B that asked: those below the
+// first that some partition has not given yet.
+func (b *bench) truth(e *core.Engine, complete bool) *results.Truth {
+	n := b.gen.sent(core.B)
+	if !complete {
+		parts := b.gen.gen.Config().PartitionsB
+		for p := range parts {
+			n = min(n, e.Place(core.B, p)*int64(parts)+int64(p))
+		}
+	}
+	v, all := b.sink.verifier.ResultFor(n), b.sink.verifier.Result()
+	t := &results.Truth{Missing: v.Missing, Spurious: all.Spurious, Duplicated: all.Duplicated, ExpectedMatches: v.Expected,
+		SealedPartnerProbes: int64(e.Counters().Tasks.Present)}
+	return t
+}
+
+// falseNegatives holds every missing pair against the filter: an upper bound. Each filter is also asked for all of its
+// keys when it is built, and not used if it denies one.
+func falseNegatives(rec *results.Record) int64 {
+	if rec.Join.Filter.Kind == "none" || !rec.Run.Complete {
+		return 0
+	}
+	return rec.Join.Missing
+}
+
+// configOf is the effective configuration by dotted key, and where each value came from.
+func configOf(p *config.Profile) (json.RawMessage, map[string]string) {
+	values, origin := map[string]string{}, map[string]string{}
+	for _, v := range p.Values() {
+		values[v.Key], origin[v.Key] = v.Text, v.Origin
+	}
+	data, err := json.Marshal(values)
+	if err != nil {
+		return nil, origin // strings always marshal
+	}
+	return data, origin
+}
+
+func (b *bench) close() error {
+	if b.feed != nil {
+		b.feed.Close()
+	}
+	var errs []error
+	if b.sink != nil {
+		errs = append(errs, b.sink.close())
+	}
+	return errors.Join(append(errs, b.state.close())...)
+}

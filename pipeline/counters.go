@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"joinbench/core"
+	"joinbench/results"
+)
+
+// counters puts what the engine counted into the names that all reports share.
+func counters(e *core.Engine, cfg *core.Config, outputs uint64) results.Counters {
+	c, l := e.Counters(), e.Levels(false)
+	t := &c.Tasks
+	out := results.Counters{
+		A: side(&c, core.A), B: side(&c, core.B),
+		Outputs: int64(outputs), Matches: int64(c.Matches),
+		Probes: int64(t.Probes), Lookups: int64(t.Lookups),
+		Filter: results.Filter{
+			Kind: cfg.Filter.String(), Summary: cfg.Summary,
+			AbsentQueries: int64(t.Absent), FalsePositives: int64(t.FalsePositives), StalePositives: int64(t.Stale),
+			FilterQueries: int64(t.FilterQueries), FilterFalsePositives: int64(t.FilterFalse),
+			BuildNs: int64(t.BuildTime), BuildFailed: int64(t.BuildFailed),
+		},
+		Buckets: results.Buckets{Open: int64(l.Open), Sealed: int64(l.Sealed), SealedTotal: int64(t.SealedTotal),
+			DroppedTotal: int64(t.DroppedTotal), DropMaxNs: int64(t.DropMax)},
+	}
+	out.A.Pending = int64(l.Pending)
+	out.Filter.BitsPerKey = ratio(float64(t.FilterBytes)*8, float64(t.FilterKeys))
+	out.Filter.FPPredicted = ratio(t.Predicted, float64(t.Queries))
+	out.Derive()
+	return out
+}
+
+func side(c *core.Counters, s core.Side) results.Side {
+	f := c.Fates[s]
+	n := func(fate core.Fate) int64 { return int64(f[fate]) }
+	return results.Side{Read: int64(c.Read(s)), Accepted: n(core.Accepted), NullKey: n(core.NullKey), BadKey: n(core.BadKey),
+		Malformed: n(core.Malformed), BadTime: n(core.BadTime), Late: n(core.Late), LateIdle: n(core.LateIdle),
+		Redelivered: n(core.Redelivered), Behind: int64(c.Behind[s])}
+}
+
+// ratio is nil where there is nothing to divide by.
+func ratio(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	v := a / b
+	return &v
+}

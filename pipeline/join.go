@@ -1,0 +1,257 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+
+	"joinbench/buckets"
+	"joinbench/capture"
+	"joinbench/config"
+	"joinbench/core"
+	"joinbench/results"
+)
+
+// JoinConfig is one join of two record files.
+type JoinConfig struct {
+	Config                *config.Join // validated
+	A, B                  string       // paths, "-" for standard input (one of them)
+	Out                   string       // path, "" or "-" for Stdout
+	Late, Dead, Unmatched string       // paths of the side outputs, "" for none
+	Format                capture.Format
+	StateDir              string // "" for a temporary one
+	Batch                 int    // records a batch, 0 for the default
+	NoDrain               bool
+	Cores                 int // for tasks: auto
+	Stdin                 io.Reader
+	Stdout                io.Writer
+	Warn                  func(format string, args ...any)
+	Progress              *Progress
+	// Inline makes sealing and filters take place at the same batch in every run.
+	Inline bool
+	// Hash replaces xxh3 in tests.
+	Hash func(key []byte) uint64
+}
+
+// Join joins two record files and returns what it counted. Interrupted through the context it returns the context's
+// error; the state directory then goes on where it stopped. Errors about flags and configuration are *config.Error.
+func Join(ctx context.Context, jc JoinConfig) (counts *results.Counters, err error) {
+	j, err := newFileJoin(jc)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.openInputs(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.prepareState(); err != nil {
+		return nil, err
+	}
+	return j.run(ctx)
+}
+
+// fileJoin is a Join on its way.
+type fileJoin struct {
+	JoinConfig
+	c      *compiled
+	state  *state
+	inputs [2]*capture.Input
+	feed   *feed
+	sink   *fileSink
+	tasks  int
+}
+
+func newFileJoin(jc JoinConfig) (*fileJoin, error) {
+	if jc.A == "-" && jc.B == "-" {
+		return nil, &config.Error{Faults: []config.Fault{{Key: "--b", Message: "--a and --b cannot both be standard input: give one of them as a file"}}}
+	}
+	if jc.Warn == nil {
+		jc.Warn = func(string, ...any) {}
+	}
+	c, err := compile(jc.Config, true)
+	if err != nil {
+		return nil, err
+	}
+	if jc.Batch > 0 {
+		c.core.BatchSize = jc.Batch
+	}
+	c.core.Drain = !jc.NoDrain
+	c.core.KeepUnmatched = jc.Unmatched != ""
+	c.core.Inline, c.core.Hash = jc.Inline, jc.Hash
+	j := &fileJoin{JoinConfig: jc, c: c, tasks: jc.Config.TaskCount(jc.Cores)}
+	if j.state, err = lockState(jc.StateDir, "joinbench join"); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// openInputs looks both files through once: format, partitions, identity.
+func (j *fileJoin) openInputs(ctx context.Context) error {
+	topics := []string{j.Config.A.Topic, j.Config.B.Topic}
+	for s, path := range []string{j.A, j.B} {
+		topic := topics[s]
+		if topic == "" {
+			topic = string("ab"[s])
+		}
+		in, err := capture.OpenContext(ctx, capture.OpenOptions{Path: path, Format: j.Format, Topic: topic,
+			SpoolDir: j.state.dir, Stdin: j.Stdin})
+		if err != nil {
+			return err
+		}
+		j.inputs[s] = in
+		for _, out := range []string{j.Out, j.Late, j.Dead, j.Unmatched} {
+			if out != "" && out != "-" && in.IsFile(out) {
+				return &config.Error{Faults: []config.Fault{{Key: "--out", Message: fmt.Sprintf("%s is an input: give another file for the output", out)}}}
+			}
+		}
+	}
+	return nil
+}
+
+// runMark is kept beside the state: whose state it is.
+type runMark struct {
+	A, B   capture.Identity
+	Config uint64 // hash of what decides the results
+	Tasks  int
+}
+
+const runMarkFile = "run.json"
+
+// prepareState opens the databases of an unfinished run of the same files, or makes new ones.
+func (j *fileJoin) prepareState() error {
+	mark := runMark{A: j.inputs[0].Identity(), B: j.inputs[1].Identity(), Config: j.fingerprint(), Tasks: j.tasks}
+	path := filepath.Join(j.state.dir, runMarkFile)
+	if j.state.hasTasks() {
+		resume, err := j.resumable(path, mark)
+		if err != nil {
+			return err
+		}
+		if resume {
+			return nil
+		}
+		if err := errors.Join(j.state.closeStores(), j.state.wipe()); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(mark)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return j.state.openStores(j.tasks, j.Config)
+}
+
+// resumable opens the databases if they hold an unfinished run of the same files; a finished one starts anew.
+func (j *fileJoin) resumable(path string, mark runMark) (bool, error) {
+	var have runMark
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &have)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s holds a state that no join made (%w): give another directory", j.state.dir, err)
+	}
+	if err := j.state.openStores(have.Tasks, j.Config); err != nil {
+		return false, err
+	}
+	done, err := buckets.Drained(j.state.stores[0])
+	switch {
+	case err != nil || done:
+		return false, err
+	case have.A != mark.A || have.B != mark.B:
+		return false, fmt.Errorf("%s holds an unfinished run of other files: give those to finish it, or remove the directory to start anew", j.state.dir)
+	case have != mark:
+		return false, fmt.Errorf("%s holds an unfinished run with another configuration: give that one to finish it, or remove the directory to start anew", j.state.dir)
+	}
+	if j.Out == "" || j.Out == "-" {
+		j.Warn("resuming an unfinished run: what it printed before is not printed again; of its last batch some lines may come twice (give --out to have them cut back)")
+	}
+	return true, nil
+}
+
+// fingerprint hashes what decides the results or the layout of the state.
+func (j *fileJoin) fingerprint() uint64 {
+	h := fnv.New64a()
+	for _, v := range j.Config.Values() {
+		switch v.Key {
+		case "state.dir", "state.memory", "state.filter", "state.sync", "state.tasks":
+		default:
+			_, _ = fmt.Fprintf(h, "%s=%s\n", v.Key, v.Text)
+		}
+	}
+	_, _ = fmt.Fprintf(h, "drain=%v unmatched=%v format=%v\n", !j.NoDrain, j.Unmatched != "", j.Format)
+	return h.Sum64()
+}
+
+// cursorReader adapts a capture.Cursor.
+type cursorReader struct{ *capture.Cursor }
+
+func (c cursorReader) placeAfter(i int) int64 { return int64(c.PositionAfter(i)) }
+
+func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
+	var parts [2][]core.Partition
+	total := int64(0)
+	for s, in := range j.inputs {
+		for _, id := range in.Partitions() {
+			parts[s] = append(parts[s], core.Partition{ID: id, Timeless: id < 0})
+		}
+		total += in.Lines()
+	}
+	j.feed = newFeed(ctx, j.c.spec, parts, func(side core.Side, part int, place int64) (reader, error) {
+		return cursorReader{j.inputs[side].NewCursor(parts[side][part].ID, capture.Position(place))}, nil
+	})
+	j.sink = newFileSink(j)
+	if err := j.state.start(j.c, j.feed, j.sink); err != nil {
+		return nil, err
+	}
+	e := j.state.engine
+	if p := j.Progress; p != nil {
+		p.Total.Store(total)
+		p.phase("join")
+		e.Observe = p.update
+	}
+	if err := e.Run(ctx); err != nil {
+		return nil, err
+	}
+	if !e.Finished() && !j.NoDrain {
+		return nil, errors.New("the join stopped before the end of its input: please report this")
+	}
+	if err := e.Quiesce(); err != nil {
+		return nil, err
+	}
+	if err := j.sink.finish(); err != nil {
+		return nil, err
+	}
+	if !j.NoDrain {
+		if err := e.MarkDrained(); err != nil {
+			return nil, err
+		}
+	}
+	c := counters(e, &j.c.core, j.sink.outputs)
+	return &c, nil
+}
+
+// close stops and closes everything, in the order in which things use each other.
+func (j *fileJoin) close() error {
+	var errs []error
+	if j.feed != nil {
+		j.feed.Close()
+	}
+	if j.sink != nil {
+		errs = append(errs, j.sink.close())
+	}
+	errs = append(errs, j.state.close())
+	for _, in := range j.inputs {
+		if in != nil {
+			errs = append(errs, in.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"joinbench/buckets"
+	"joinbench/config"
+	"joinbench/core"
+)
+
+// state is an open data directory: locked, one database for each task.
+type state struct {
+	dir    string
+	lock   *buckets.DirLock
+	shared *buckets.Shared
+	stores []buckets.Backend
+	temp   bool
+	engine *core.Engine // owns the stores once it is there
+}
+
+// lockState locks a directory, or a temporary one if dir is empty.
+func lockState(dir, who string) (*state, error) {
+	s := &state{dir: dir}
+	if dir == "" {
+		tmp, err := os.MkdirTemp("", "joinbench-")
+		if err != nil {
+			return nil, fmt.Errorf("no room for the state: %w (give a directory)", err)
+		}
+		s.dir, s.temp = tmp, true
+	}
+	lock, err := buckets.LockDir(s.dir, who)
+	if err != nil {
+		return nil, err
+	}
+	s.lock = lock
+	return s, nil
+}
+
+func (s *state) taskDir(i int) string { return filepath.Join(s.dir, fmt.Sprintf("task-%03d", i)) }
+
+// hasTasks says whether there is a state in the directory.
+func (s *state) hasTasks() bool {
+	_, err := os.Stat(filepath.Join(s.taskDir(0), "CURRENT"))
+	return err == nil
+}
+
+// wipe removes the databases; what else lies in the directory stays.
+func (s *state) wipe() error {
+	tasks, err := filepath.Glob(filepath.Join(s.dir, "task-*"))
+	for _, t := range tasks {
+		err = errors.Join(err, os.RemoveAll(t))
+	}
+	return err
+}
+
+// openStores opens the database of each task.
+func (s *state) openStores(tasks int, cfg *config.Join) error {
+	s.shared = buckets.NewShared(cfg.State.Memory, tasks)
+	for i := range tasks {
+		b, err := buckets.OpenRocks(s.taskDir(i), s.shared)
+		if err != nil {
+			return err
+		}
+		s.stores = append(s.stores, b)
+	}
+	return nil
+}
+
+// start makes the engine, which takes over the databases.
+func (s *state) start(c *compiled, src core.Source, sink core.Sink) error {
+	rings, record, err := core.OpenRings(&c.core, c.sync, s.stores)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.dir, err)
+	}
+	s.stores = nil
+	if s.engine, err = core.NewEngine(&c.core, rings, record, src, sink); err != nil {
+		return fmt.Errorf("%s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// closeStores closes engine and databases and keeps the lock.
+func (s *state) closeStores() error {
+	var errs []error
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close())
+		s.engine = nil
+	}
+	for _, b := range s.stores {
+		errs = append(errs, b.Close())
+	}
+	s.stores = nil
+	if s.shared != nil {
+		s.shared.Close()
+		s.shared = nil
+	}
+	return errors.Join(errs...)
+}
+
+// close closes everything and removes a temporary directory.
+func (s *state) close() error {
+	err := s.closeStores()
+	if s.temp {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return errors.Join(err, s.lock.Unlock())
+}
+
+// Progress is where a run stands, for whoever shows it. Written once a batch, read from anywhere.
+type Progress struct {
+	A, B, Probes, Matches, Lookups, Pending atomic.Int64
+	Phase                                   atomic.Pointer[string]
+	// Total is the number of records that the run will read, 0 if that is not known.
+	Total atomic.Int64
+}
+
+func (p *Progress) update(e *core.Engine) {
+	c := e.Counters()
+	p.A.Store(int64(c.Read(core.A)))
+	p.B.Store(int64(c.Read(core.B)))
+	p.Probes.Store(int64(c.Tasks.Probes))
+	p.Matches.Store(int64(c.Matches))
+	p.Lookups.Store(int64(c.Tasks.Lookups))
+	p.Pending.Store(int64(e.Levels(false).Pending))
+}
+
+func (p *Progress) phase(name string) { p.Phase.Store(&name) }
+
+// interrupted says whether an error is the context's.
+func interrupted(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
