@@ -10,6 +10,8 @@ type Backend interface {
 	// Write applies w atomically. Task's goroutine.
 	Write(w *Write) error
 
+	// SyncLog makes what Write wrote so far outlive a power cut. Any goroutine.
+	SyncLog() error
 	// WriteRun makes the family of an epoch out of rows that come sorted by key. Any goroutine, one at a time.
 	WriteRun(epoch int64, rows RunSource) (Family, RunStats, error)
 	// ScanHashes appends the distinct hashes of a family in ascending order. Any goroutine.

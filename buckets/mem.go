@@ -73,6 +73,9 @@ func (m *MemBackend) Write(w *Write) error {
 	return nil
 }
 
+// SyncLog implements Backend.
+func (m *MemBackend) SyncLog() error { return nil }
+
 // WriteRun implements Backend.
 func (m *MemBackend) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
 	f := &memFamily{epoch: epoch}

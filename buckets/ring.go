@@ -369,19 +369,33 @@ func (r *Ring) flush() error {
 	if r.err != nil {
 		return r.err
 	}
-	switch r.opt.Sync {
-	case SyncBatch:
-		r.write.Sync = true
-	case SyncInterval:
-		if now := time.Now(); now.Sub(r.lastSync) >= syncEvery {
-			r.write.Sync, r.lastSync = true, now
-		}
-	}
+	r.write.Sync = r.opt.Sync == SyncBatch
 	if err := r.store.Write(&r.write); err != nil {
 		r.err = fmt.Errorf("state is read-only from here: %w", err)
 		return r.err
 	}
 	return nil
+}
+
+// SyncJob makes everything that was written before it outlive a power cut. Run may be called from any goroutine, once.
+type SyncJob struct{ store Backend }
+
+// Run syncs the log.
+func (j *SyncJob) Run() error {
+	if err := j.store.SyncLog(); err != nil {
+		return fmt.Errorf("making the log durable: %w", err)
+	}
+	return nil
+}
+
+// StartSync returns a job once a second in mode SyncInterval, else nil: a sync of a disk takes up to some tens of
+// milliseconds, which is nothing for the task's goroutine.
+func (r *Ring) StartSync(now time.Time) *SyncJob {
+	if r.opt.Sync != SyncInterval || now.Sub(r.lastSync) < syncEvery {
+		return nil
+	}
+	r.lastSync = now
+	return &SyncJob{store: r.store}
 }
 
 // Close closes the store. What was not committed is forgotten.

@@ -311,6 +311,9 @@ func (r *Rocks) Write(w *Write) error {
 	return nil
 }
 
+// SyncLog implements Backend.
+func (r *Rocks) SyncLog() error { return r.db.FlushWAL(true) }
+
 // WriteRun implements Backend: one SST, ingested into a family made for it.
 func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
 	path := filepath.Join(r.dir, fmt.Sprintf("ingest-%d.sst", epoch))

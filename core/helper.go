@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"slices"
 	"time"
 
 	"joinbench/buckets"
@@ -228,17 +227,50 @@ type summaryJob struct {
 
 func (j *summaryJob) run(h *helper) {
 	defer j.since(time.Now())
-	var union []uint64
+	var lists [][]uint64
 	for _, s := range j.scans {
 		if err := s.Run(); err != nil {
 			j.err = fmt.Errorf("reading the hashes of bucket %d: %w", s.Bucket.Epoch, err)
 			return
 		}
-		union = append(union, s.Hashes...)
+		lists = append(lists, s.Hashes)
 		s.Hashes = nil
 	}
-	slices.Sort(union)
-	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, slices.Compact(union), j.cover)
+	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, mergeAll(lists), j.cover)
+}
+
+// mergeAll merges ascending lists into one, each hash once, two and two: the lists are in order already, so nothing
+// needs to be sorted.
+func mergeAll(lists [][]uint64) []uint64 {
+	for len(lists) > 1 {
+		var next [][]uint64
+		for i := 0; i+1 < len(lists); i += 2 {
+			next = append(next, merge(lists[i], lists[i+1]))
+		}
+		if len(lists)%2 == 1 {
+			next = append(next, lists[len(lists)-1])
+		}
+		lists = next
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	return lists[0]
+}
+
+func merge(a, b []uint64) []uint64 {
+	out := make([]uint64, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		x, y := a[0], b[0]
+		out = append(out, min(x, y))
+		if x <= y {
+			a = a[1:]
+		}
+		if y <= x {
+			b = b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 func (j *summaryJob) finish(t *Task) error {
@@ -254,6 +286,23 @@ func (j *summaryJob) finish(t *Task) error {
 		t.set.InstallSummary(j.summary)
 	}
 	return nil
+}
+
+// syncJob makes the log outlive a power cut.
+type syncJob struct {
+	timed
+	sync *buckets.SyncJob
+	err  error
+}
+
+func (j *syncJob) run(*helper) {
+	defer j.since(time.Now())
+	j.err = j.sync.Run()
+}
+
+func (j *syncJob) finish(t *Task) error {
+	t.syncBusy = false
+	return j.err
 }
 
 // dropJob removes a bucket's files.
@@ -309,6 +358,12 @@ func (t *Task) maintain(to bounds) error {
 	for slot := range t.cfg.Slots {
 		if b := t.ring.AtSlot(slot); b != nil && b.State() == buckets.Open && b.Epoch < to.sealable {
 			t.help.start(&sealJob{kind: t.cfg.Filter, seal: t.ring.StartSeal(b)})
+		}
+	}
+	if !t.syncBusy {
+		if j := t.ring.StartSync(start); j != nil {
+			t.syncBusy = true
+			t.help.start(&syncJob{sync: j})
 		}
 	}
 	if err := t.collect(false); err != nil { // what ran inline

@@ -38,6 +38,7 @@ type Task struct {
 	stats       TaskStats
 	drops       []Drop
 	summaryBusy bool
+	syncBusy    bool
 	rows        uint32 // of the last bucket that was sealed: how large the next index starts
 }
 
