@@ -18,10 +18,28 @@ func benchRing(b *testing.B, sealed, n int) *Ring {
 	r := mustRing(b, Options{Width: 1000, Slots: MaxSlots}, k.openRocks(b), 0)
 	b.Cleanup(func() { must(b, r.Close()) })
 	for epoch := range int64(sealed) {
-		fill(b, r, uint64(epoch+1), epoch, n)
+		fillBatches(b, r, epoch, n)
 		sealBucket(b, r, epoch)
 	}
 	return r
+}
+
+// fillBatches is fill in batches of 1,024, as they come in life.
+func fillBatches(b *testing.B, r *Ring, epoch int64, n int) {
+	b.Helper()
+	e := benchEntry
+	bucket, err := r.Bucket(epoch)
+	must(b, err)
+	for i := range n {
+		if _, err := r.Append(bucket, hashOf(epoch, i), &e); err != nil {
+			b.Fatal(err)
+		}
+		if i%1024 == 1023 || i == n-1 {
+			if err := r.Commit(r.Committed()+1, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }
 
 // perOp reports a span as the time of one operation.
@@ -111,7 +129,7 @@ func BenchmarkSeal(b *testing.B) {
 			var run, finish time.Duration
 			keys := 0
 			for epoch := int64(0); keys < b.N; epoch++ {
-				fill(b, r, uint64(epoch+1), epoch, size)
+				fillBatches(b, r, epoch, size)
 				start := time.Now()
 				job := r.StartSeal(r.At(epoch))
 				must(b, job.Run())
@@ -170,7 +188,7 @@ func BenchmarkDrop(b *testing.B) {
 	r := benchRing(b, 0, 0)
 	var mark, drop time.Duration
 	for epoch := range int64(b.N) {
-		fill(b, r, uint64(epoch+1), epoch, 60_000)
+		fillBatches(b, r, epoch, 60_000)
 		sealBucket(b, r, epoch)
 		start := time.Now()
 		jobs, err := r.DropBelow(epoch + 1)
@@ -189,16 +207,17 @@ func BenchmarkOpen(b *testing.B) {
 	opt := Options{Width: 1000, Slots: MaxSlots}
 	r := mustRing(b, opt, k.openRocks(b), 0)
 	for epoch := range int64(17) {
-		fill(b, r, uint64(epoch+1), epoch, 60_000)
+		fillBatches(b, r, epoch, 60_000)
 		if epoch < 16 {
 			sealBucket(b, r, epoch)
 		}
 	}
+	last := r.Committed()
 	must(b, r.Close())
 	var span time.Duration
 	for range b.N {
 		start := time.Now()
-		r := mustRing(b, opt, k.openRocks(b), 17)
+		r := mustRing(b, opt, k.openRocks(b), last)
 		span += time.Since(start)
 		if r.Pending() != 17*60_000 {
 			b.Fatalf("%d entries", r.Pending())
