@@ -30,8 +30,11 @@ const (
 	// manyPartitions is from where on chunks get smaller, so that the memory of all partitions stays bounded.
 	manyPartitions = 16
 	minChunk       = 64
-	// chunksAhead is how many decoded chunks wait for the engine.
+	// chunksAhead is how many decoded chunks wait for the engine. It is what bounds the memory: beyond these there
+	// are only the one that is being filled and those of the engine's batch, however many that takes.
 	chunksAhead = 3
+	// chunksKept is how many empty chunks wait for the decoder: those of a batch of 4,096 and a few more.
+	chunksKept = 8
 )
 
 // feed is a core.Source that reads and decodes ahead, one goroutine for each partition.
@@ -79,7 +82,7 @@ func newFeed(ctx context.Context, specs [2]*projection.Spec, parts [2][]core.Par
 	for s, list := range parts {
 		for i, p := range list {
 			f.parts[s] = append(f.parts[s], &feedPart{Partition: p, side: core.Side(s), index: i,
-				ready: make(chan *feedChunk, chunksAhead), free: make(chan *feedChunk, chunksAhead+2)})
+				ready: make(chan *feedChunk, chunksAhead), free: make(chan *feedChunk, chunksKept)})
 		}
 	}
 	return f
@@ -101,9 +104,6 @@ func (f *feed) Start(side core.Side, part int, place int64) error {
 	if err != nil {
 		return err
 	}
-	for range chunksAhead + 2 { // one more than wait, one that is being filled, one that the engine holds
-		p.free <- &feedChunk{part: p}
-	}
 	f.wg.Go(func() { f.decode(p, r) })
 	return nil
 }
@@ -113,12 +113,13 @@ func (f *feed) decode(p *feedPart, r reader) {
 	defer close(p.ready)
 	dec := f.spec[p.side].NewDecoder()
 	for {
+		// A batch may hold any number of chunks, since one may have a single row: waiting for a free one would wait
+		// for the batch, which waits for the next chunk. What bounds them is the batch and the room in ready.
 		var c *feedChunk
 		select {
 		case c = <-p.free:
-		case <-f.ctx.Done():
-			p.err = f.ctx.Err()
-			return
+		default:
+			c = &feedChunk{part: p}
 		}
 		if err := f.fillChunk(c, r, dec); err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -132,6 +133,17 @@ func (f *feed) decode(p *feedPart, r reader) {
 			p.err = f.ctx.Err()
 			return
 		}
+	}
+}
+
+// empty takes a chunk that has come back, or makes one. It does not wait: a batch may hold any number of chunks of one
+// partition, and the engine gives none of them back before the batch is committed.
+func (p *feedPart) empty() *feedChunk {
+	select {
+	case c := <-p.free:
+		return c
+	default:
+		return &feedChunk{part: p}
 	}
 }
 
@@ -188,7 +200,10 @@ func (f *feed) Next(side core.Side, part int) (*core.Chunk, error) {
 // Done implements core.Source.
 func (f *feed) Done(c *core.Chunk) {
 	fc := c.Owner.(*feedChunk)
-	fc.part.free <- fc
+	select {
+	case fc.part.free <- fc:
+	default: // more than reading ahead needs: garbage
+	}
 }
 
 // Close stops the decoders and waits for them.

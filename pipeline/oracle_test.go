@@ -64,6 +64,7 @@ func TestJoinEqualsOracle(t *testing.T) {
 	for i := range n {
 		seed := *oracleSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
 			cfg, a, b, format := oracle.RandomWorkload(oracle.NewRand(seed))
 			dir := t.TempDir()
 			writeFile(t, filepath.Join(dir, "a.ndjson"), a)
