@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"os"
-	"path/filepath"
 	"time"
 
 	"joinbench/buckets"
@@ -80,27 +78,20 @@ func newBench(bc BenchConfig) (*bench, error) {
 // prepareState makes new databases, or with Resume opens those of the unfinished run.
 func (b *bench) prepareState() error {
 	mark := benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks}
-	path := filepath.Join(b.state.dir, runMarkFile)
-	if b.state.hasTasks() {
-		unfinished, err := b.unfinished(path, mark)
-		if err != nil {
-			return err
-		}
-		if unfinished {
-			return nil
-		}
-		if err := errors.Join(b.state.closeStores(), b.state.wipe()); err != nil {
+	var have benchMark
+	marked, err := b.state.readMark(&have)
+	if err != nil || !marked && b.state.hasTasks() {
+		return fmt.Errorf("%s holds a state that no run made: give another directory", b.state.dir)
+	}
+	if have.Tasks > 0 && b.state.hasTasks() {
+		if unfinished, err := b.unfinished(have, mark); err != nil || unfinished {
 			return err
 		}
 	} else if b.Resume {
 		return fmt.Errorf("%s holds no run to resume: leave out --resume to start one there", b.state.dir)
 	}
-	data, err := json.Marshal(mark)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+	if err := b.state.begin(marked, mark); err != nil {
+		return err
 	}
 	return b.state.openStores(b.tasks, b.Profile.Join)
 }
@@ -112,15 +103,7 @@ type benchMark struct {
 	Tasks    int
 }
 
-func (b *bench) unfinished(path string, mark benchMark) (bool, error) {
-	var have benchMark
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &have)
-	}
-	if err != nil || have.Tasks == 0 {
-		return false, fmt.Errorf("%s holds a state that no run made: give another directory", b.state.dir)
-	}
+func (b *bench) unfinished(have, mark benchMark) (bool, error) {
 	if err := b.state.openStores(have.Tasks, b.Profile.Join); err != nil {
 		return false, err
 	}

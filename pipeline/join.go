@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -23,6 +22,7 @@ type JoinConfig struct {
 	A, B                  string       // paths, "-" for standard input (one of them)
 	Out                   string       // path, "" or "-" for Stdout
 	Late, Dead, Unmatched string       // paths of the side outputs, "" for none
+	Stats                 string       // where the caller will write the counters: no other file of the join may be that
 	Format                capture.Format
 	StateDir              string // "" for a temporary one
 	Batch                 int    // records a batch, 0 for the default
@@ -68,7 +68,7 @@ type fileJoin struct {
 
 func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 	if jc.A == "-" && jc.B == "-" {
-		return nil, &config.Error{Faults: []config.Fault{{Key: "--b", Message: "--a and --b cannot both be standard input: give one of them as a file"}}}
+		return nil, fileFault("--b", "--a and --b cannot both be standard input: give one of them as a file")
 	}
 	if jc.Warn == nil {
 		jc.Warn = func(string, ...any) {}
@@ -84,6 +84,9 @@ func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 	c.core.KeepUnmatched = jc.Unmatched != ""
 	c.core.Inline, c.core.Hash = jc.Inline, jc.Hash
 	j := &fileJoin{JoinConfig: jc, c: c, tasks: jc.Config.TaskCount(jc.Cores)}
+	if err := j.checkOutFiles(); err != nil {
+		return nil, err
+	}
 	if j.state, err = lockState(jc.StateDir, "joinbench join"); err != nil {
 		return nil, err
 	}
@@ -104,13 +107,55 @@ func (j *fileJoin) openInputs(ctx context.Context) error {
 			return err
 		}
 		j.inputs[s] = in
-		for _, out := range []string{j.Out, j.Late, j.Dead, j.Unmatched} {
-			if out != "" && out != "-" && in.IsFile(out) {
-				return &config.Error{Faults: []config.Fault{{Key: "--out", Message: fmt.Sprintf("%s is an input: give another file for the output", out)}}}
+		for _, out := range j.outFiles() {
+			if in.IsFile(out.path) {
+				return fileFault(out.flag, fmt.Sprintf("%s %s is an input: give another file for the output", out.flag, out.path))
 			}
 		}
 	}
 	return nil
+}
+
+type outFile struct{ flag, path string }
+
+// outFiles are the files that the run writes.
+func (j *fileJoin) outFiles() []outFile {
+	var out []outFile
+	for _, f := range []outFile{{"--out", j.Out}, {"--late", j.Late}, {"--dead", j.Dead}, {"--unmatched", j.Unmatched}, {"--stats", j.Stats}} {
+		if f.path != "" && f.path != "-" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// checkOutFiles refuses one file for two outputs: each would overwrite the other's lines.
+func (j *fileJoin) checkOutFiles() error {
+	files := j.outFiles()
+	for i, f := range files {
+		for _, g := range files[:i] {
+			if sameFile(f.path, g.path) {
+				return fileFault(f.flag, fmt.Sprintf("%s and %s are both %s: give each a file of its own", g.flag, f.flag, f.path))
+			}
+		}
+	}
+	return nil
+}
+
+func fileFault(flag, message string) error {
+	return &config.Error{Faults: []config.Fault{{Key: flag, Message: message}}}
+}
+
+// sameFile says whether two paths would be one regular file. Devices may take several outputs.
+func sameFile(a, b string) bool {
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	if errA == nil && errB == nil {
+		return fa.Mode().IsRegular() && os.SameFile(fa, fb)
+	}
+	pa, errPA := filepath.Abs(a)
+	pb, errPB := filepath.Abs(b)
+	return errPA == nil && errPB == nil && pa == pb
 }
 
 // runMark is kept beside the state: whose state it is.
@@ -120,44 +165,27 @@ type runMark struct {
 	Tasks  int
 }
 
-const runMarkFile = "run.json"
-
 // prepareState opens the databases of an unfinished run of the same files, or makes new ones.
 func (j *fileJoin) prepareState() error {
 	mark := runMark{A: j.inputs[0].Identity(), B: j.inputs[1].Identity(), Config: j.fingerprint(), Tasks: j.tasks}
-	path := filepath.Join(j.state.dir, runMarkFile)
-	if j.state.hasTasks() {
-		resume, err := j.resumable(path, mark)
-		if err != nil {
-			return err
-		}
-		if resume {
-			return nil
-		}
-		if err := errors.Join(j.state.closeStores(), j.state.wipe()); err != nil {
+	var have runMark
+	marked, err := j.state.readMark(&have)
+	if err != nil || !marked && j.state.hasTasks() {
+		return fmt.Errorf("%s holds a state that no join made: give another directory", j.state.dir)
+	}
+	if have.Tasks > 0 && j.state.hasTasks() {
+		if resume, err := j.resumable(have, mark); err != nil || resume {
 			return err
 		}
 	}
-	data, err := json.Marshal(mark)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+	if err := j.state.begin(marked, mark); err != nil {
+		return err
 	}
 	return j.state.openStores(j.tasks, j.Config)
 }
 
 // resumable opens the databases if they hold an unfinished run of the same files; a finished one starts anew.
-func (j *fileJoin) resumable(path string, mark runMark) (bool, error) {
-	var have runMark
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &have)
-	}
-	if err != nil {
-		return false, fmt.Errorf("%s holds a state that no join made (%w): give another directory", j.state.dir, err)
-	}
+func (j *fileJoin) resumable(have, mark runMark) (bool, error) {
 	if err := j.state.openStores(have.Tasks, j.Config); err != nil {
 		return false, err
 	}
@@ -168,7 +196,7 @@ func (j *fileJoin) resumable(path string, mark runMark) (bool, error) {
 	case have.A != mark.A || have.B != mark.B:
 		return false, fmt.Errorf("%s holds an unfinished run of other files: give those to finish it, or remove the directory to start anew", j.state.dir)
 	case have != mark:
-		return false, fmt.Errorf("%s holds an unfinished run with another configuration: give that one to finish it, or remove the directory to start anew", j.state.dir)
+		return false, fmt.Errorf("%s holds an unfinished run with another configuration or other flags: give the same to finish it, or remove the directory to start anew", j.state.dir)
 	}
 	if j.Out == "" || j.Out == "-" {
 		j.Warn("resuming an unfinished run: what it printed before is not printed again; of its last batch some lines may come twice (give --out to have them cut back)")
@@ -186,7 +214,8 @@ func (j *fileJoin) fingerprint() uint64 {
 			_, _ = fmt.Fprintf(h, "%s=%s\n", v.Key, v.Text)
 		}
 	}
-	_, _ = fmt.Fprintf(h, "drain=%v unmatched=%v format=%v\n", !j.NoDrain, j.Unmatched != "", j.Format)
+	// An output that is asked for later would lack what came before.
+	_, _ = fmt.Fprintf(h, "drain=%v late=%v dead=%v unmatched=%v format=%v\n", !j.NoDrain, j.Late != "", j.Dead != "", j.Unmatched != "", j.Format)
 	return h.Sum64()
 }
 

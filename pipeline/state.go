@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -49,9 +50,50 @@ func (s *state) hasTasks() bool {
 	return err == nil
 }
 
+// runMarkFile says whose the state is. It is there before the databases are, and says {} while they are removed: so
+// whatever the moment at which a process was killed, the next one knows what lies there.
+const runMarkFile = "run.json"
+
+// readMark reads the mark; false if there is none. A mark whose Tasks are 0 stands for nothing.
+func (s *state) readMark(mark any) (bool, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, runMarkFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, mark)
+	}
+	return err == nil, err
+}
+
+func (s *state) writeMark(mark any) error {
+	path := filepath.Join(s.dir, runMarkFile)
+	data, err := json.Marshal(mark)
+	if err == nil {
+		err = os.WriteFile(path+".new", data, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// begin removes what an earlier run left, if marked says that one did, and marks the directory as the new run's.
+func (s *state) begin(marked bool, mark any) error {
+	if marked {
+		if err := errors.Join(s.closeStores(), s.writeMark(struct{}{}), s.wipe()); err != nil {
+			return err
+		}
+	}
+	return s.writeMark(mark)
+}
+
 // wipe removes the databases; what else lies in the directory stays.
 func (s *state) wipe() error {
-	tasks, err := filepath.Glob(filepath.Join(s.dir, "task-*"))
+	tasks, err := filepath.Glob(filepath.Join(s.dir, "task-[0-9][0-9][0-9]*"))
 	for _, t := range tasks {
 		err = errors.Join(err, os.RemoveAll(t))
 	}
@@ -78,10 +120,8 @@ func (s *state) start(c *compiled, src core.Source, sink core.Sink) error {
 		return fmt.Errorf("%s: %w", s.dir, err)
 	}
 	s.stores = nil
-	if s.engine, err = core.NewEngine(&c.core, rings, record, src, sink); err != nil {
-		return fmt.Errorf("%s: %w", s.dir, err)
-	}
-	return nil
+	s.engine, err = core.NewEngine(&c.core, rings, record, src, sink)
+	return err // it may be about an output, so the directory is not to blame
 }
 
 // closeStores closes engine and databases and keeps the lock.

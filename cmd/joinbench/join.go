@@ -90,7 +90,7 @@ func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
 	live := startLive(p, progress, s)
 	defer live.Stop()
 	counts, err := pipeline.Join(cmd.Context(), pipeline.JoinConfig{
-		Config: conf, A: f.a, B: f.b, Out: f.out, Late: f.late, Dead: f.dead, Unmatched: f.unmatched, Format: format,
+		Config: conf, A: f.a, B: f.b, Out: f.out, Late: f.late, Dead: f.dead, Unmatched: f.unmatched, Stats: f.stats, Format: format,
 		StateDir: stateDir, Batch: f.batch, NoDrain: f.noDrain, Cores: runtime.GOMAXPROCS(0), Stdin: s.in, Stdout: s.out,
 		Progress: p, Warn: func(format string, args ...any) { _, _ = fmt.Fprintf(live, "joinbench: "+format+"\n", args...) },
 	})
