@@ -289,17 +289,22 @@ func (g *Gate) takeB(b *batch, i, max int) error {
 }
 
 // updateWatermark: the least watermark of the side's partitions; one that has ended is left out, and a side of
-// which all have ended is over.
+// which all have ended is over. A side without partitions has said nothing yet, unless that is its end.
 func (g *Gate) updateWatermark(s Side) {
-	wm := int64(maxTime)
+	wm, known := int64(maxTime), g.cfg.Drain
 	for i := range g.parts[s] {
 		p := &g.parts[s][i]
-		if p.Timeless || p.ended && g.cfg.Drain {
+		if p.Timeless {
 			continue
 		}
-		wm = min(wm, p.watermark())
+		known = true
+		if !p.ended || !g.cfg.Drain {
+			wm = min(wm, p.watermark())
+		}
 	}
-	g.wm[s] = max(g.wm[s], wm) // watermarks never go back
+	if known {
+		g.wm[s] = max(g.wm[s], wm) // watermarks never go back
+	}
 }
 
 // Bounds are what the watermarks allow between two batches.
