@@ -1,0 +1,372 @@
+package core
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"joinbench/buckets"
+)
+
+// Random tests take their seeds from here on: go test ./core -run Property -core.seed 123 -core.n 1 replays one.
+var (
+	seedFlag = flag.Uint64("core.seed", 1, "first seed of the random tests")
+	runsFlag = flag.Int("core.n", 0, "random workloads of each test, 0 for its own number")
+)
+
+// eachSeed runs a random test n times, each with a generator of its own and a line that replays it.
+func eachSeed(t *testing.T, n int, fn func(t *testing.T, r *rand.Rand)) {
+	if *runsFlag > 0 {
+		n = *runsFlag
+	}
+	if testing.Short() {
+		n = max(1, n/5)
+	}
+	for i := range n {
+		seed := *seedFlag + uint64(i)
+		r := rand.New(rand.NewPCG(seed, 0))
+		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { fn(t, r) })
+		if !ok {
+			t.Fatalf("again: go test ./core -run '^%s$' -core.seed=%d -core.n=1", t.Name(), seed)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// event is one record of a script: as it is decoded, so that its fate is one of the first five.
+type event struct {
+	time   int64
+	key    string
+	fate   Fate
+	offset int64 // its index in the partition if the script says nothing else
+}
+
+// ev makes an event whose offset is filled in by part.
+func ev(key string, time int64) event { return event{time: time, key: key, offset: -1} }
+
+// bad makes an event of another fate than Accepted.
+func bad(fate Fate, time int64) event { return event{time: time, fate: fate, offset: -1} }
+
+// scriptPart is one partition of a script.
+type scriptPart struct {
+	Partition
+	events []event
+}
+
+func part(id int32, events ...event) scriptPart {
+	events = slices.Clone(events)
+	for i := range events {
+		if events[i].offset < 0 {
+			events[i].offset = int64(i)
+		}
+	}
+	return scriptPart{Partition{ID: id}, events}
+}
+
+// times is a partition of events with one key.
+func times(id int32, key string, at ...int64) scriptPart {
+	events := make([]event, 0, len(at))
+	for _, t := range at {
+		events = append(events, ev(key, t))
+	}
+	return part(id, events...)
+}
+
+// idOf names an event: side, partition, offset. It is the body of its record, so that outputs can be told apart.
+func idOf(s Side, partition int32, offset int64) string {
+	return fmt.Sprintf("%s%d.%d", s, partition, offset)
+}
+
+// script is a Source that plays what it was given. Memory of a chunk that was given back is spoilt, so that whoever
+// kept a piece of it shows.
+type script struct {
+	t      testing.TB
+	parts  [2][]scriptPart
+	chunk  int // rows a chunk has
+	rewind int // Start goes back so many records: a source that delivers again
+	at     [2][]int
+	out    map[*Chunk]bool // handed out and not given back
+}
+
+func newScript(t testing.TB, chunk int, a, b []scriptPart) *script {
+	s := &script{t: t, parts: [2][]scriptPart{a, b}, chunk: chunk, out: map[*Chunk]bool{}}
+	for side := range s.parts {
+		s.at[side] = make([]int, len(s.parts[side]))
+	}
+	return s
+}
+
+// again is the same script for another engine.
+func (s *script) again() *script {
+	n := newScript(s.t, s.chunk, s.parts[A], s.parts[B])
+	n.rewind = s.rewind
+	return n
+}
+
+func (s *script) Partitions(side Side) []Partition {
+	out := make([]Partition, 0, len(s.parts[side]))
+	for _, p := range s.parts[side] {
+		out = append(out, p.Partition)
+	}
+	return out
+}
+
+func (s *script) Start(side Side, part int, place int64) error {
+	if n := len(s.parts[side][part].events); place < 0 || place > int64(n) {
+		return fmt.Errorf("place %d of %d records", place, n)
+	}
+	s.at[side][part] = max(0, int(place)-s.rewind)
+	return nil
+}
+
+func (s *script) Next(side Side, part int) (*Chunk, error) {
+	p := &s.parts[side][part]
+	at := s.at[side][part]
+	n := min(s.chunk, len(p.events)-at)
+	if n == 0 {
+		return nil, nil
+	}
+	c := &Chunk{Side: side, Part: part, Partition: p.ID, N: n, KeyOff: []uint32{0}, BodyOff: []uint32{0}, Place: []int64{int64(at)}}
+	for i, e := range p.events[at : at+n] {
+		c.Fate, c.Time, c.Offset = append(c.Fate, e.fate), append(c.Time, e.time), append(c.Offset, e.offset)
+		c.Keys, c.Body = append(c.Keys, e.key...), append(c.Body, idOf(side, p.ID, e.offset)...)
+		c.KeyOff, c.BodyOff = append(c.KeyOff, uint32(len(c.Keys))), append(c.BodyOff, uint32(len(c.Body)))
+		c.Place = append(c.Place, int64(at+i+1))
+	}
+	s.at[side][part] = at + n
+	s.out[c] = true
+	return c, nil
+}
+
+func (s *script) Done(c *Chunk) {
+	if !s.out[c] {
+		s.t.Errorf("a chunk of side %s, partition %d was given back twice", c.Side, c.Partition)
+	}
+	delete(s.out, c)
+	for i := range c.Keys {
+		c.Keys[i] = 0xEE
+	}
+	for i := range c.Body {
+		c.Body[i] = 0xEE
+	}
+	for i := range c.Time {
+		c.Time[i] = -1
+	}
+}
+
+// joined is a Sink that remembers what it was given and can be set back, as a file can.
+type joined struct {
+	pairs      []string // "a0.1+b0.7", in the order in which they came
+	rejects    []string // "b0.3 late"
+	nulls      []string
+	unmatchedA []string
+	unmatchedB []string
+	batches    int
+
+	fail      func(batch int, out *Output) error // called by Results when it has taken everything in
+	failState func(batch int) error
+}
+
+func (j *joined) lists() []*[]string {
+	return []*[]string{&j.pairs, &j.rejects, &j.nulls, &j.unmatchedA, &j.unmatchedB}
+}
+
+func (j *joined) Restore(state []byte) error {
+	if state == nil {
+		for _, l := range j.lists() {
+			*l = nil
+		}
+		return nil
+	}
+	for i, l := range j.lists() {
+		*l = (*l)[:binary.LittleEndian.Uint32(state[4*i:])]
+	}
+	return nil
+}
+
+func (j *joined) State(dst []byte) ([]byte, error) {
+	if j.failState != nil {
+		if err := j.failState(j.batches); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range j.lists() {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(*l)))
+	}
+	return dst, nil
+}
+
+func (j *joined) Results(o *Output) error {
+	j.batches++
+	for _, m := range o.Matches {
+		a, err := buckets.ParseEntry(m.Entry)
+		if err != nil {
+			return err
+		}
+		if string(a.Key) != string(m.Chunk.Key(m.Row)) || string(a.Body) != idOf(A, a.Partition, a.Offset) {
+			return fmt.Errorf("the entry of a pair is not what was stored: %+v", a)
+		}
+		j.pairs = append(j.pairs, string(a.Body)+"+"+string(m.Chunk.BodyOf(m.Row)))
+	}
+	for _, r := range o.Rejects {
+		j.rejects = append(j.rejects, string(r.Chunk.BodyOf(r.Row))+" "+r.Fate.String())
+	}
+	for _, r := range o.NullKeys {
+		j.nulls = append(j.nulls, string(r.Chunk.BodyOf(r.Row)))
+	}
+	for _, raw := range o.UnmatchedA {
+		a, err := buckets.ParseEntry(raw)
+		if err != nil {
+			return err
+		}
+		j.unmatchedA = append(j.unmatchedA, string(a.Body))
+	}
+	for _, r := range o.UnmatchedB {
+		j.unmatchedB = append(j.unmatchedB, string(r.Chunk.BodyOf(r.Row)))
+	}
+	if j.fail != nil {
+		return j.fail(j.batches, o)
+	}
+	return nil
+}
+
+// sameList compares two lists as multisets.
+func sameList(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	if slices.Equal(got, want) {
+		return
+	}
+	count := map[string]int{}
+	for _, s := range want {
+		count[s]++
+	}
+	for _, s := range got {
+		count[s]--
+	}
+	var missing, extra []string
+	for s, n := range count {
+		if n > 0 {
+			missing = append(missing, s)
+		} else if n < 0 {
+			extra = append(extra, s)
+		}
+	}
+	slices.Sort(missing)
+	slices.Sort(extra)
+	t.Fatalf("%s: %d, want %d\nmissing: %s\nextra: %s", what, len(got), len(want), few(missing), few(extra))
+}
+
+func few(list []string) string {
+	if len(list) > 12 {
+		return strings.Join(list[:12], " ") + " …"
+	}
+	return strings.Join(list, " ")
+}
+
+// memStores makes empty stores in memory, one for each task.
+func memStores(n int) []buckets.Backend {
+	out := make([]buckets.Backend, n)
+	for i := range out {
+		out[i] = buckets.NewMemBackend()
+	}
+	return out
+}
+
+// open makes an engine over stores, which may hold a state.
+func open(t testing.TB, cfg *Config, stores []buckets.Backend, src Source, sink Sink) *Engine {
+	t.Helper()
+	e, err := tryOpen(cfg, stores, src, sink)
+	must(t, err)
+	return e
+}
+
+func tryOpen(cfg *Config, stores []buckets.Backend, src Source, sink Sink) (*Engine, error) {
+	rings, record, err := OpenRings(cfg, buckets.SyncNone, stores)
+	if err != nil {
+		return nil, err
+	}
+	return NewEngine(cfg, rings, record, src, sink)
+}
+
+// runAll joins a script to its end in one life and returns the sink; the engine is closed, its counters are kept.
+func runAll(t testing.TB, cfg *Config, tasks int, src *script) (*joined, Counters) {
+	t.Helper()
+	sink := &joined{}
+	e := open(t, cfg, memStores(tasks), src, sink)
+	must(t, e.Run(context.Background()))
+	must(t, e.Quiesce())
+	c := e.Counters()
+	must(t, e.Close())
+	if len(src.out) > 0 && e.Finished() {
+		t.Fatalf("%d chunks were never given back", len(src.out))
+	}
+	return sink, c
+}
+
+// errCrash is what a store says from the moment on at which the process is taken to have ended.
+var errCrash = errors.New("the process has ended")
+
+// fuse counts what is written by all stores of an engine, and ends the process at one of the writes.
+type fuse struct {
+	left atomic.Int64 // writes until the end; what happens at zero and below is lost
+}
+
+func (f *fuse) burn() error {
+	if f.left.Add(-1) < 0 {
+		return errCrash
+	}
+	return nil
+}
+
+// mortal is a store that stops to write when its fuse has burnt down. What is behind it then is what a crash at that
+// moment leaves.
+type mortal struct {
+	buckets.Backend
+	fuse *fuse
+}
+
+func (m *mortal) Write(w *buckets.Write) error {
+	if err := m.fuse.burn(); err != nil {
+		return err
+	}
+	return m.Backend.Write(w)
+}
+
+func (m *mortal) WriteRun(epoch int64, rows buckets.RunSource) (buckets.Family, buckets.RunStats, error) {
+	if err := m.fuse.burn(); err != nil {
+		return nil, buckets.RunStats{}, err
+	}
+	return m.Backend.WriteRun(epoch, rows)
+}
+
+func (m *mortal) DropFamily(f buckets.Family) error {
+	if err := m.fuse.burn(); err != nil {
+		return err
+	}
+	return m.Backend.DropFamily(f)
+}
+
+// mortals wraps stores so that the process ends after n writes.
+func mortals(stores []buckets.Backend, n int64) []buckets.Backend {
+	f := &fuse{}
+	f.left.Store(n)
+	out := make([]buckets.Backend, len(stores))
+	for i, s := range stores {
+		out[i] = &mortal{s, f}
+	}
+	return out
+}

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestPropertyEqualsNestedLoop: whatever the batches, tasks, slots, filters and hashes, the outputs are those of the
+// naive join over what the rules accept, and the books balance.
+func TestPropertyEqualsNestedLoop(t *testing.T) {
+	eachSeed(t, 400, func(t *testing.T, r *rand.Rand) {
+		l := randomLoad(r, 20+r.IntN(1500))
+		t.Log(l.desc)
+		src := newScript(t, l.chunk, l.a, l.b)
+		want := expect(&l.cfg, src)
+		sink := &joined{}
+		e := open(t, &l.cfg, memStores(l.tasks), src, sink)
+		e.Observe = func(e *Engine) { checkLevels(t, e) }
+		must(t, e.Run(context.Background()))
+		must(t, e.Quiesce())
+		if !e.Finished() {
+			t.Fatal("stopped before the end of its input")
+		}
+		checkOutputs(t, sink, want)
+		checkBooks(t, e, sink, want)
+		must(t, e.Close())
+		if len(src.out) > 0 {
+			t.Fatalf("%d chunks were never given back", len(src.out))
+		}
+	})
+}
+
+func checkOutputs(t *testing.T, got *joined, want *expected) {
+	t.Helper()
+	sameList(t, "pairs", got.pairs, want.pairs)
+	sameList(t, "rejects", got.rejects, want.rejects)
+	sameList(t, "null keys", got.nulls, want.nulls)
+	sameList(t, "unmatched A", got.unmatchedA, want.unmatchedA)
+	sameList(t, "unmatched B", got.unmatchedB, want.unmatchedB)
+}
+
+// checkBooks holds the counters of a drained join against its outputs and against each other.
+func checkBooks(t *testing.T, e *Engine, sink *joined, want *expected) {
+	t.Helper()
+	c, l := e.Counters(), e.Levels(true)
+	if c.Fates != want.fates {
+		t.Fatalf("fates\n got %v\nwant %v", c.Fates, want.fates)
+	}
+	for _, s := range []Side{A, B} {
+		n := 0
+		for _, p := range e.source.(*script).parts[s] {
+			n += len(p.events)
+		}
+		if c.Read(s) != uint64(n) {
+			t.Fatalf("side %s: read %d of %d records", s, c.Read(s), n)
+		}
+	}
+	if c.Matches != uint64(len(sink.pairs)) || c.UnmatchedA != uint64(len(sink.unmatchedA)) || c.UnmatchedB != uint64(len(sink.unmatchedB)) {
+		t.Fatalf("%d matches, %d and %d unmatched are counted, %d, %d and %d came", c.Matches, c.UnmatchedA, c.UnmatchedB,
+			len(sink.pairs), len(sink.unmatchedA), len(sink.unmatchedB))
+	}
+	k := &c.Tasks
+	if k.Probes != c.Fates[B][Accepted] || k.Stored > c.Fates[A][Accepted] {
+		t.Fatalf("%d stored and %d probes of %d and %d accepted", k.Stored, k.Probes, c.Fates[A][Accepted], c.Fates[B][Accepted])
+	}
+	if l.Pending != 0 || l.Open != 0 || l.Sealed != 0 || k.SealedTotal > k.DroppedTotal {
+		t.Fatalf("after a drain: %+v, %d buckets sealed, %d dropped", l, k.SealedTotal, k.DroppedTotal)
+	}
+	if k.FalsePositives > k.Absent || k.Absent > k.Queries || k.FilterFalse > k.FilterQueries || k.Present > k.Lookups || k.BuildFailed > 0 {
+		t.Fatalf("the filters' books: %+v", *k)
+	}
+	if e.cfg.Inline && k.Absent+k.Present != k.Queries { // beside the join some filter may be missing for a while
+		t.Fatalf("%d absent and %d present are not the %d that asked", k.Absent, k.Present, k.Queries)
+	}
+}
+
+// checkLevels looks at the state between two batches.
+func checkLevels(t *testing.T, e *Engine) {
+	for i, task := range e.tasks {
+		live := 0
+		for slot := range e.cfg.Slots {
+			b := task.ring.AtSlot(slot)
+			if b == nil {
+				if task.index[slot] != nil {
+					t.Errorf("task %d, slot %d: an index without a bucket", i, slot)
+				}
+				continue
+			}
+			live += b.Live()
+			if b.Epoch < e.gate.floor || e.gate.live[slot] != b.Epoch {
+				t.Errorf("task %d, slot %d: bucket %d, the gate has floor %d and bucket %d", i, slot, b.Epoch, e.gate.floor, e.gate.live[slot])
+			}
+			if x := task.index[slot]; x != nil && x.Len() != b.Rows() {
+				t.Errorf("task %d, slot %d: %d rows in the index, %d in the bucket", i, slot, x.Len(), b.Rows())
+			}
+		}
+		if live != task.ring.Pending() {
+			t.Errorf("task %d: %d live rows, %d pending", i, live, task.ring.Pending())
+		}
+	}
+}
+
+// TestPropertyOrder: the pairs of one B partition come in the order of its B, whatever the number of tasks.
+func TestPropertyOrder(t *testing.T) {
+	eachSeed(t, 20, func(t *testing.T, r *rand.Rand) {
+		l := randomLoad(r, 800)
+		l.b = l.b[:1]
+		l.cfg.KeepUnmatched = true
+		var first []string
+		for tasks := 1; tasks <= 4; tasks++ {
+			sink, _ := runAll(t, &l.cfg, tasks, newScript(t, l.chunk, l.a, l.b))
+			if tasks == 1 {
+				first = sink.pairs
+			} else if !slices.Equal(first, sink.pairs) {
+				t.Fatalf("%d tasks hand the pairs over in another order than one", tasks)
+			}
+		}
+	})
+}
