@@ -23,6 +23,7 @@ type Engine struct {
 	source Source
 	sink   Sink
 	batch  uint64 // of the last commit
+	failed bool   // a commit failed: some tasks may be ahead of the commit record
 	base   Counters
 	now    Counters // since this engine was made; Tasks is left empty
 	out    Output
@@ -127,12 +128,13 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // step takes one batch through: compute, hand over, commit, then seal and drop. If it fails before the commit, the
-// tasks are as the last one left them.
+// tasks are as the last one left them; if the commit fails, only Close is left to do.
 func (e *Engine) step(b *batch, to bounds) error {
 	if err := e.compute(b, to); err != nil {
 		return errors.Join(err, e.each(func(t *Task, _ *taskPart) error { t.undo(); return nil }))
 	}
 	if err := e.commit(); err != nil {
+		e.failed = true
 		return err
 	}
 	e.gate.advance(to.floor)
@@ -259,9 +261,16 @@ func (e *Engine) Quiesce() error {
 // MarkDrained says that the state is not to be resumed (rule 15).
 func (e *Engine) MarkDrained() error { return e.tasks[0].ring.MarkDrained() }
 
-// Close waits for the helpers, stops them and closes the rings. The state can be opened again.
+// Close waits for the helpers, stops them and closes the rings. The state can be opened again. After a commit that
+// failed it leaves out what they did: a seal that is taken in writes the bitmaps as they are, and these may hold a
+// batch that is not in the commit record (decision 6).
 func (e *Engine) Close() error {
-	return e.each(func(t *Task, _ *taskPart) error { return t.shutdown() })
+	return e.each(func(t *Task, _ *taskPart) error {
+		if e.failed {
+			return t.abandon()
+		}
+		return t.shutdown()
+	})
 }
 
 // Counters sums everything up, earlier lives of the state included.

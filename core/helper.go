@@ -411,3 +411,12 @@ func (t *Task) shutdown() error {
 	t.help.stop()
 	return errors.Join(err, t.ring.Close())
 }
+
+// abandon waits for the helper, takes nothing in and closes the ring: a family without a mark is dropped when the
+// state is opened again.
+func (t *Task) abandon() error {
+	for t.help.next(true) != nil {
+	}
+	t.help.stop()
+	return t.ring.Close()
+}
