@@ -3,13 +3,11 @@ package core
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"joinbench/buckets"
@@ -315,58 +313,4 @@ func runAll(t testing.TB, cfg *Config, tasks int, src *script) (*joined, Counter
 		t.Fatalf("%d chunks were never given back", len(src.out))
 	}
 	return sink, c
-}
-
-// errCrash is what a store says from the moment on at which the process is taken to have ended.
-var errCrash = errors.New("the process has ended")
-
-// fuse counts what is written by all stores of an engine, and ends the process at one of the writes.
-type fuse struct {
-	left atomic.Int64 // writes until the end; what happens at zero and below is lost
-}
-
-func (f *fuse) burn() error {
-	if f.left.Add(-1) < 0 {
-		return errCrash
-	}
-	return nil
-}
-
-// mortal is a store that stops to write when its fuse has burnt down. What is behind it then is what a crash at that
-// moment leaves.
-type mortal struct {
-	buckets.Backend
-	fuse *fuse
-}
-
-func (m *mortal) Write(w *buckets.Write) error {
-	if err := m.fuse.burn(); err != nil {
-		return err
-	}
-	return m.Backend.Write(w)
-}
-
-func (m *mortal) WriteRun(epoch int64, rows buckets.RunSource) (buckets.Family, buckets.RunStats, error) {
-	if err := m.fuse.burn(); err != nil {
-		return nil, buckets.RunStats{}, err
-	}
-	return m.Backend.WriteRun(epoch, rows)
-}
-
-func (m *mortal) DropFamily(f buckets.Family) error {
-	if err := m.fuse.burn(); err != nil {
-		return err
-	}
-	return m.Backend.DropFamily(f)
-}
-
-// mortals wraps stores so that the process ends after n writes.
-func mortals(stores []buckets.Backend, n int64) []buckets.Backend {
-	f := &fuse{}
-	f.left.Store(n)
-	out := make([]buckets.Backend, len(stores))
-	for i, s := range stores {
-		out[i] = &mortal{s, f}
-	}
-	return out
 }
