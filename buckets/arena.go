@@ -95,6 +95,7 @@ func (a *arena) truncate(m arenaMark) {
 
 // release gives the memory back to the pool; no row may be asked for afterwards.
 func (a *arena) release() {
+	a.pool.keep = len(a.chunks) // the next bucket of this task takes about as many
 	a.truncate(arenaMark{})
 	a.hashes, a.refs = nil, nil
 }
@@ -102,7 +103,7 @@ func (a *arena) release() {
 // chunkPool keeps emptied chunks for the next bucket: a bucket's life frees and takes the same number.
 type chunkPool struct {
 	free [][]byte
-	keep int // chunks kept at most
+	keep int // chunks kept at most: those of the last bucket that was emptied
 }
 
 func (p *chunkPool) get(n int) []byte {

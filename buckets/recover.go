@@ -74,7 +74,7 @@ func NewRing(opt Options, store Backend, committed uint64) (*Ring, error) {
 		return nil, err
 	}
 	r := &Ring{opt: opt, store: store, slots: make([]*Bucket, opt.Slots), committed: committed,
-		pool: &chunkPool{keep: 64}, floor: -1 << 62}
+		pool: &chunkPool{}, floor: -1 << 62}
 	for _, step := range []func() error{r.recoverHeader, r.recoverFloor, r.recoverSealed, r.recoverJournal} {
 		if err := step(); err != nil {
 			return nil, err

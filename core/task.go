@@ -531,7 +531,7 @@ func (t *Task) undo() {
 }
 
 func (t *Task) freeIndex(slot int) {
-	if x := t.index[slot]; x != nil && len(t.spare) < 4 {
+	if x := t.index[slot]; x != nil && len(t.spare) == 0 {
 		t.spare = append(t.spare, x)
 	}
 	t.index[slot] = nil
