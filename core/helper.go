@@ -284,6 +284,7 @@ func (j *summaryJob) finish(t *Task) error {
 	default:
 		t.stats.BuildTime += j.summary.Filter().BuildTime()
 		t.set.InstallSummary(j.summary)
+		t.summarise() // over what was sealed meanwhile, if that is enough
 	}
 	return nil
 }
