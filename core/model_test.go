@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/zeebo/xxh3"
+
 	"joinbench/fusefilter"
 )
 
@@ -110,7 +112,7 @@ func randomLoad(r *rand.Rand, n int) *load {
 	case 1:
 		c.Hash = func([]byte) uint64 { return 42 }
 	case 2:
-		c.Hash = func(key []byte) uint64 { return uint64(key[len(key)-1]) }
+		c.Hash = func(key []byte) uint64 { return xxh3.Hash(key) & 0xff }
 	}
 	keys := 1 + r.IntN(40)
 	partsA, partsB := 1+r.IntN(4), 1+r.IntN(4)

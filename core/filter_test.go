@@ -1,0 +1,267 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"joinbench/buckets"
+	"joinbench/fusefilter"
+)
+
+// sealedLoad is a load whose A fill the buckets 0 to 11 (width 100) with perBucket keys each, sealed by one A at 1400
+// before the first B asks: a batch takes exactly the A. The B ask from 950 to 1399 and find the buckets of the last 1,000
+// ms; one in ten has a partner, the others are keys that no A has.
+func sealedLoad(perBucket, probes int) (cfg *Config, a, b []scriptPart) {
+	var as, bs []event
+	for epoch := range 12 {
+		for i := range perBucket {
+			as = append(as, ev(fmt.Sprintf("k%d.%d", epoch, i), int64(epoch*100+i*100/perBucket)))
+		}
+	}
+	as = append(as, ev("far", 1400))
+	for i := range probes {
+		e := ev(fmt.Sprintf("absent%d", i), 950+int64(i)*450/int64(probes))
+		if i%10 == 0 { // of buckets 5 to 9, each key once, then again
+			n := i / 10
+			e.key = fmt.Sprintf("k%d.%d", 5+n%5, n/5%perBucket)
+		}
+		bs = append(bs, e)
+	}
+	cfg = &Config{After: 1000, MaxSpread: 500, Width: 100, Slots: 16, Filter: fusefilter.Fuse8, BatchSize: len(as), KeepUnmatched: true,
+		Inline: true}
+	return cfg, []scriptPart{part(0, as...)}, []scriptPart{part(0, bs...)}
+}
+
+// TestFilterBooks: false positives and the rest against what the filters themselves say of each B.
+func TestFilterBooks(t *testing.T) {
+	for _, kind := range []fusefilter.Kind{fusefilter.Fuse8, fusefilter.Fuse16, fusefilter.None} {
+		t.Run(kind.String(), func(t *testing.T) {
+			cfg, a, b := sealedLoad(200, 20_000)
+			cfg.Filter = kind
+			sink := &joined{}
+			e := open(t, cfg, memStores(1), newScript(t, 512, a, b), sink)
+			var want TaskStats
+			seen := map[string]bool{} // keys that were used up
+			sink.fail = func(batch int, o *Output) error {
+				if batch == 1 {
+					return nil
+				}
+				refs := slices.Clone(o.UnmatchedB)
+				for _, m := range o.Matches {
+					refs = append(refs, m.Ref)
+				}
+				slices.SortFunc(refs, func(x, y Ref) int { return int(x.Chunk.Offset[x.Row] - y.Chunk.Offset[y.Row]) })
+				for _, r := range refs {
+					expectBooks(t, e.tasks[0], r, seen, &want)
+				}
+				return nil
+			}
+			must(t, e.Run(context.Background()))
+			got := e.Counters().Tasks
+			must(t, e.Close())
+			if math.Abs(got.Predicted-want.Predicted) > 1e-6*want.Predicted {
+				t.Errorf("predicted %v, want %v", got.Predicted, want.Predicted)
+			}
+			if kind == fusefilter.Fuse8 && (float64(got.FalsePositives) < 0.7*got.Predicted || float64(got.FalsePositives) > 1.3*got.Predicted) {
+				t.Errorf("%d false positives, %.0f were predicted", got.FalsePositives, got.Predicted)
+			}
+			got = TaskStats{Lookups: got.Lookups, Present: got.Present, Absent: got.Absent, FalsePositives: got.FalsePositives, Stale: got.Stale,
+				FilterQueries: got.FilterQueries, FilterFalse: got.FilterFalse, Queries: got.Queries, Probes: got.Probes}
+			want.Predicted = 0
+			if got != want {
+				t.Errorf("the books\n got %+v\nwant %+v", got, want)
+			}
+			if want.Stale == 0 || want.Absent+want.Present != want.Queries || want.Queries != 20_000 {
+				t.Fatalf("this test asks for less than it should: %+v", want)
+			}
+			if len(sink.pairs) != 5*200 {
+				t.Errorf("%d pairs, want %d", len(sink.pairs), 5*200)
+			}
+		})
+	}
+}
+
+// expectBooks books one B by asking every filter of its window alone.
+func expectBooks(t *testing.T, task *Task, r Ref, seen map[string]bool, s *TaskStats) {
+	key := string(r.Chunk.Key(r.Row))
+	at, h := r.Chunk.Time[r.Row], task.hash([]byte(key))
+	asked, falseMaybe, present := 0, uint64(0), false
+	for epoch := (at - task.cfg.After) / 100; epoch <= at/100; epoch++ {
+		b := task.ring.At(epoch)
+		if b == nil || b.State() != buckets.Sealed {
+			continue
+		}
+		asked++
+		var has int64
+		if n, err := fmt.Sscanf(key, "k%d.", &has); n == 1 && err == nil && has == epoch {
+			present = true
+			s.Lookups++
+		} else if f := task.set.Filter(b.Slot); f == nil || f.Contains(h) {
+			falseMaybe++
+			s.Lookups++
+		}
+	}
+	s.Probes++
+	if asked == 0 {
+		return
+	}
+	s.Queries++
+	s.FilterQueries += uint64(asked)
+	s.FilterFalse += falseMaybe
+	if task.cfg.Filter == fusefilter.None {
+		s.Predicted++
+	} else {
+		s.Predicted += fusefilter.Predict(task.cfg.Filter, asked)
+	}
+	switch {
+	case present && seen[key]:
+		s.Present++
+		s.Stale++
+	case present:
+		s.Present++
+		seen[key] = true
+	default:
+		s.Absent++
+		if falseMaybe > 0 {
+			s.FalsePositives++
+		}
+	}
+}
+
+// TestSummarySavesNoMatch: with a summary before the filters the outputs are the same, and no more keys are read.
+func TestSummarySavesNoMatch(t *testing.T) {
+	cfg, a, b := sealedLoad(100, 5000)
+	without, c1 := runAll(t, cfg, 1, newScript(t, 512, a, b))
+	with := *cfg
+	with.Summary = true
+	sink := &joined{}
+	e := open(t, &with, memStores(1), newScript(t, 512, a, b), sink)
+	asked := false
+	sink.fail = func(batch int, _ *Output) error {
+		f, covered := e.tasks[0].set.Summary()
+		asked = asked || batch > 1 && f != nil && bits.OnesCount64(covered) >= 8
+		return nil
+	}
+	must(t, e.Run(context.Background()))
+	c2 := e.Counters()
+	must(t, e.Close())
+	if !asked {
+		t.Fatal("no summary was there while the B asked")
+	}
+	if !slices.Equal(without.pairs, sink.pairs) || c2.Tasks.Present != c1.Tasks.Present {
+		t.Fatalf("%d pairs and %d present with a summary, %d and %d without", len(sink.pairs), c2.Tasks.Present, len(without.pairs), c1.Tasks.Present)
+	}
+	if c2.Tasks.Lookups >= c1.Tasks.Lookups {
+		t.Errorf("%d lookups with a summary of 8 bits, %d without", c2.Tasks.Lookups, c1.Tasks.Lookups)
+	}
+}
+
+// TestBuildFails: B52. A filter that cannot be built costs lookups and nothing else.
+func TestBuildFails(t *testing.T) {
+	cfg, a, b := sealedLoad(50, 2000)
+	cfg.Summary = true
+	for _, inline := range []bool{true, false} {
+		cfg.Inline = inline
+		right, good := runAll(t, cfg, 1, newScript(t, 512, a, b))
+		for name, c := range map[string]struct {
+			fails  func(build, keys int) bool
+			failed uint64
+		}{
+			"all":     {func(int, int) bool { return true }, 12},
+			"summary": {func(_, keys int) bool { return keys > 50 }, 0}, // each try
+			"half":    {func(build, _ int) bool { return build%2 == 0 }, 0},
+		} {
+			t.Run(fmt.Sprintf("%s/inline=%v", name, inline), func(t *testing.T) {
+				sink, build, failed := &joined{}, 0, uint64(0)
+				e := open(t, cfg, memStores(1), newScript(t, 512, a, b), sink)
+				e.tasks[0].help.builder.Before = func(_ fusefilter.Kind, keys int) error {
+					build++
+					if c.fails(build, keys) {
+						failed++
+						return errEnd
+					}
+					return nil
+				}
+				must(t, e.Run(context.Background()))
+				must(t, e.Quiesce())
+				k := e.Counters().Tasks
+				must(t, e.Close())
+				sameList(t, "pairs", sink.pairs, right.pairs)
+				sameList(t, "unmatched B", sink.unmatchedB, right.unmatchedB)
+				if failed == 0 || k.BuildFailed != failed || c.failed != 0 && failed != c.failed || good.Tasks.BuildFailed != 0 {
+					t.Errorf("%d builds failed, %d are counted", failed, k.BuildFailed)
+				}
+				if inline && name != "summary" && k.Lookups < 5*good.Tasks.Lookups {
+					t.Errorf("%d lookups without filters, %d with: should be many more", k.Lookups, good.Tasks.Lookups)
+				}
+				if name == "all" && (k.Queries != 0 || k.Absent != 0 || k.FalsePositives != 0 || k.FiltersBuilt != 0) {
+					t.Errorf("the books of filters that are not there: %+v", k)
+				}
+			})
+		}
+	}
+}
+
+// slowScans is a store that gives the hashes of n families, and those of the others when it is told to go on.
+type slowScans struct {
+	buckets.Backend
+	n  int
+	on chan struct{}
+}
+
+func (s *slowScans) ScanHashes(f buckets.Family, dst []uint64) ([]uint64, error) {
+	if s.n--; s.n < 0 {
+		<-s.on
+	}
+	return s.Backend.ScanHashes(f, dst)
+}
+
+// TestFiltersLoad: B49. After a restart a bucket without its filter is maybe: every match is found, at every moment of
+// the rebuild that the join can see (it waits until no more than maxOpen buckets are left).
+func TestFiltersLoad(t *testing.T) {
+	for left := range maxOpen + 1 {
+		cfg, a, b := sealedLoad(50, 2000)
+		b[0].events = b[0].events[:600] // up to 1085, so that nothing is dropped: that would have to wait for the scans
+		right, _ := runAll(t, cfg, 1, newScript(t, 512, a, b))
+		cfg.Inline = false
+		stores, sink := memStores(1), &joined{}
+		e := open(t, cfg, stores, newScript(t, 512, a, b), sink)
+		ctx, cancel := context.WithCancel(context.Background())
+		e.Observe = func(*Engine) { cancel() }
+		if err := e.Run(ctx); !errors.Is(err, context.Canceled) || len(sink.pairs) != 0 {
+			t.Fatal(err, len(sink.pairs))
+		}
+		must(t, e.Close())
+
+		slow := &slowScans{stores[0], 12 - left, make(chan struct{})}
+		e = open(t, cfg, []buckets.Backend{slow}, newScript(t, 512, a, b), sink)
+		must(t, e.tasks[0].collect(false))
+		loading := e.tasks[0].help.open
+		sink.fail = func(int, *Output) error {
+			for slot := range cfg.Slots {
+				if b := e.tasks[0].ring.AtSlot(slot); b != nil && b.State() == buckets.Sealed && e.tasks[0].set.State(slot) == fusefilter.Empty {
+					t.Errorf("bucket %d counts as empty", b.Epoch)
+				}
+			}
+			return nil
+		}
+		must(t, e.Run(context.Background()))
+		k := e.Counters().Tasks
+		if loading < left || left == maxOpen && k.Queries != 0 {
+			t.Errorf("%d filters were loading, want at least %d; %d B asked filters only", loading, left, k.Queries)
+		}
+		close(slow.on)
+		must(t, e.Quiesce())
+		if got := e.Counters().Tasks.FiltersBuilt; got != 12 && left == 0 {
+			t.Errorf("%d filters were built again, want 12", got)
+		}
+		must(t, e.Close())
+		sameList(t, "pairs", sink.pairs, right.pairs)
+		sameList(t, "unmatched B", sink.unmatchedB, right.unmatchedB)
+	}
+}
