@@ -16,7 +16,7 @@
 //  7. Open puts everything together again from marks, bitmaps and journal: families without a mark are strays
 //     and go, journal records above the given batch never happened.
 //
-// A Ring belongs to one goroutine, the task's; only SealJob.Run, DropJob.Run and ScanHashes may run elsewhere,
-// one of them at a time. The package starts no goroutine. It is the only importer of grocksdb; everything but
+// A Ring belongs to one goroutine, the task's; only the Run of a SealJob, DropJob, HashScan or SyncJob may be
+// elsewhere, one of them at a time. The package starts no goroutine. It is the only importer of grocksdb; everything but
 // the files that carry the cgo build constraint is plain Go and is tested over a store in memory as well.
 package buckets

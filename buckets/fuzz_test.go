@@ -104,6 +104,11 @@ func FuzzValue(f *testing.F) {
 	f.Add(value)
 	f.Add(value[:len(value)-1])
 	f.Add(append(bytes.Clone(value), 0))
+	for _, count := range []byte{0, 2, 4} { // instead of 3
+		other := bytes.Clone(value)
+		other[2] = count
+		f.Add(other)
+	}
 	f.Add([]byte{valueVersion, 0, 0, 0})
 	f.Add([]byte{valueVersion, 1, 2, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -140,8 +142,10 @@ func (m *modelRun) drain() {
 func (m *modelRun) end() {
 	close(m.jobs)
 	m.drain()
-	if err := m.ring.Close(); err != nil {
-		m.t.Error(err)
+	if m.ring != nil {
+		if err := m.ring.Close(); err != nil {
+			m.t.Error(err)
+		}
 	}
 }
 
@@ -376,7 +380,7 @@ func (m *modelRun) reopen() {
 		m.counts["crash"]++
 	}
 	must(m.t, m.ring.Close())
-	m.sealing = nil
+	m.ring, m.sealing = nil, nil
 	m.now = m.saved.reopened()
 	m.saved = m.now.clone()
 	store := m.kit.open(m.t)
@@ -386,6 +390,15 @@ func (m *modelRun) reopen() {
 	m.ring = mustRing(m.t, m.opt, store, m.batch)
 	if m.ring.Committed() != m.batch {
 		m.t.Fatalf("Committed %d, expected %d", m.ring.Committed(), m.batch)
+	}
+	for _, prefix := range []string{sealedMark, usedBits} { // nothing is kept of what is gone
+		must(m.t, store.ScanMeta(prefix, func(key string, _ []byte) error {
+			epoch, err := strconv.ParseInt(strings.TrimPrefix(key, prefix), 10, 64)
+			if mb := m.now.buckets[epoch]; mb == nil || mb.state != Sealed {
+				return fmt.Errorf("meta has %q: %v", key, err)
+			}
+			return err
+		}))
 	}
 	var have, want []int64
 	for _, f := range store.Families() {

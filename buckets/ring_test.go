@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,6 +88,13 @@ func TestHotKey(t *testing.T) {
 		}
 		if chunks := chunksOf(t, r, 0, hash); chunks != (n+chunkEntries-1)/chunkEntries {
 			t.Fatalf("%d chunks", chunks)
+		}
+		for epoch, want := range [][]uint64{{hash}, {hash - 1, hash, hash + 1}} {
+			scan := r.ScanHashes(r.At(int64(epoch)))
+			must(t, scan.Run())
+			if !slices.Equal(scan.Hashes, want) {
+				t.Fatalf("ScanHashes of bucket %d: %x", epoch, scan.Hashes)
+			}
 		}
 	})
 }
@@ -494,23 +501,75 @@ func moved(rec []byte, from, to byte) []byte {
 	return bytes.Replace(rec, old, append([]byte{sectionAppended, to}, make([]byte, 7)...), 1)
 }
 
-// TestArenaReuse: emptied chunks go round, so that a ring at work takes no new memory.
+// TestArenaReuse: emptied chunks go round, so that a ring at work takes no new memory; large ones are given back.
 func TestArenaReuse(t *testing.T) {
 	r := mustRing(t, testOptions, NewMemBackend(), 0)
-	rng := rand.New(rand.NewPCG(1, 2))
-	most := int64(0)
+	seen := map[*byte]bool{}
 	for epoch := range int64(16) {
-		for range 5 {
-			put(t, r, rng.Uint64(), Entry{Time: epoch * 1000, Body: make([]byte, 300_000)})
+		for i := range uint64(5) {
+			put(t, r, i, Entry{Time: epoch * 1000, Body: make([]byte, 300_000)})
 		}
+		put(t, r, 9, Entry{Time: epoch * 1000, Body: make([]byte, 2*chunkSize)})
 		must(t, r.Commit(uint64(epoch+1), nil))
+		for _, c := range r.At(epoch).arena.chunks {
+			if cap(c) == chunkSize {
+				seen[&c[:1][0]] = true
+			}
+		}
 		_, err := r.DropBelow(epoch - 1)
 		must(t, err)
-		if epoch == 5 {
-			most = r.ArenaBytes()
+	}
+	if len(seen) != 3*2 { // three buckets are alive at a time
+		t.Errorf("%d chunks were made", len(seen))
+	}
+	if got := r.ArenaBytes(); got < 2*4*chunkSize+2*chunkSize || got > 11*chunkSize {
+		t.Errorf("ArenaBytes says %d", got)
+	}
+}
+
+// watched is a backend that remembers what was synced.
+type watched struct {
+	Backend
+	writes, synced, logs int
+}
+
+func (w *watched) Write(x *Write) error {
+	w.writes++
+	if x.Sync {
+		w.synced++
+	}
+	return w.Backend.Write(x)
+}
+
+func (w *watched) SyncLog() error {
+	w.logs++
+	return w.Backend.SyncLog()
+}
+
+// TestSync: with each write, once a second by a job, or never.
+func TestSync(t *testing.T) {
+	eachKit(t, func(t *testing.T, k kit) {
+		store := &watched{Backend: k.open(t)}
+		defer func() { must(t, store.Close()) }()
+		for mode := SyncNone; mode <= SyncBatch; mode++ {
+			opt := testOptions
+			opt.Sync = mode
+			r := mustRing(t, opt, store, 0)
+			*store = watched{Backend: store.Backend}
+			put(t, r, 1, Entry{Time: 0})
+			must(t, r.Commit(1, nil))
+			must(t, r.WriteCommit(commitRecord(1)))
+			now, jobs := time.Now(), 0
+			for _, later := range []time.Duration{0, syncEvery / 2, syncEvery, syncEvery + 1, 2 * syncEvery} {
+				if job := r.StartSync(now.Add(later)); job != nil {
+					must(t, job.Run())
+					jobs++
+				}
+			}
+			want := map[SyncMode]watched{SyncNone: {}, SyncInterval: {logs: 3}, SyncBatch: {synced: 2}}[mode]
+			if store.writes != 2 || store.synced != want.synced || store.logs != want.logs || jobs != want.logs {
+				t.Errorf("mode %d: %d writes, %d synced, %d syncs of the log", mode, store.writes, store.synced, store.logs)
+			}
 		}
-	}
-	if got := r.ArenaBytes(); got > most || got < 2*chunkSize {
-		t.Fatalf("ArenaBytes went from %d to %d", most, got)
-	}
+	})
 }

@@ -60,6 +60,11 @@ func TestDropFreesDisk(t *testing.T) {
 			t.Errorf("bucket %d: %d entries, %d bytes", epoch, b.Entries(), b.Bytes())
 		}
 		sizes[epoch] = b.Bytes()
+		scan := r.ScanHashes(b)
+		must(t, scan.Run())
+		if len(scan.Hashes) != 5000 || len(slices.Compact(scan.Hashes)) != 5000 || !slices.IsSorted(scan.Hashes) {
+			t.Errorf("ScanHashes gave %d", len(scan.Hashes))
+		}
 	}
 	if left, err := filepath.Glob(filepath.Join(k.dir, "ingest*")); err != nil || len(left) > 0 {
 		t.Errorf("%v %v are left of the ingest", left, err)
