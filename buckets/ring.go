@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"joinbench/internal/failpoint"
 )
 
 // MaxSlots is the largest ring: masks of buckets are 64 bits wide.
@@ -331,9 +333,11 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 	}
 	r.journalBytes += int64(len(w.Record))
 	if len(w.Record) > 0 || len(w.Meta) > 0 {
+		failpoint.Hit(failpoint.JournalBefore)
 		if err := r.flush(); err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.JournalAfter)
 	}
 	for _, b := range r.touched {
 		b.endBatch()
@@ -361,7 +365,10 @@ func (r *Ring) JournalBytes() (appended, used int) { return r.lastAppended, r.la
 func (r *Ring) WriteCommit(record []byte) error {
 	r.write.reset()
 	r.write.put(metaCommit, record)
-	return r.flush()
+	failpoint.Hit(failpoint.CommitBefore)
+	err := r.flush()
+	failpoint.Hit(failpoint.CommitAfter)
+	return err
 }
 
 // flush writes r.write, and remembers a failure for good.

@@ -22,6 +22,8 @@ import (
 	"unsafe"
 
 	"github.com/linxGnu/grocksdb"
+
+	"joinbench/internal/failpoint"
 )
 
 // Names of column families. A bucket's family carries its epoch, so that an old handle never means a new bucket.
@@ -322,6 +324,7 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 		_ = os.Remove(path)
 		return nil, stats, err
 	}
+	failpoint.Hit(failpoint.SSTFinish)
 	handle, err := r.db.CreateColumnFamily(r.bucketOpts, bucketFamily+strconv.FormatInt(epoch, 10))
 	if err != nil {
 		_ = os.Remove(path)
@@ -332,6 +335,7 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 	r.mu.Lock()
 	r.families[epoch] = f
 	r.mu.Unlock()
+	failpoint.Hit(failpoint.IngestBefore)
 	ingest := grocksdb.NewDefaultIngestExternalFileOptions()
 	defer ingest.Destroy()
 	ingest.SetMoveFiles(true)
@@ -339,6 +343,7 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 	if err := r.db.IngestExternalFileCF(handle, []string{path}, ingest); err != nil {
 		return nil, stats, errors.Join(err, r.DropFamily(f), os.Remove(path))
 	}
+	failpoint.Hit(failpoint.IngestAfter)
 	return f, stats, nil
 }
 

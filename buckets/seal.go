@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"joinbench/internal/failpoint"
 )
 
 // The value of a storage key, format version 1: u8 version, u8 flags (bit 0: more chunks follow), u16 count, then
@@ -147,9 +149,11 @@ func (r *Ring) FinishSeal(j *SealJob) (*DropJob, error) {
 	r.write.reset()
 	r.write.put(sealedKey(b.Epoch), b.encodeMark())
 	r.checkpoint(&r.write)
+	failpoint.Hit(failpoint.MarkBefore)
 	if err := r.flush(); err != nil {
 		return nil, err
 	}
+	failpoint.Hit(failpoint.MarkAfter)
 	b.arena.release()
 	return nil, nil
 }
@@ -188,9 +192,11 @@ func (j *DropJob) Run() error {
 	if j.family == nil {
 		return nil
 	}
+	failpoint.Hit(failpoint.DropBefore)
 	if err := j.store.DropFamily(j.family); err != nil {
 		return fmt.Errorf("dropping bucket %d: %w", j.Epoch, err)
 	}
+	failpoint.Hit(failpoint.DropAfter)
 	return nil
 }
 
@@ -214,9 +220,11 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 	for _, b := range gone {
 		jobs = append(jobs, r.drop(b))
 	}
+	failpoint.Hit(failpoint.FloorBefore)
 	if err := r.flush(); err != nil {
 		return nil, err // the marks are still there, and want their families
 	}
+	failpoint.Hit(failpoint.FloorAfter)
 	return jobs, nil
 }
 

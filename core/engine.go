@@ -12,6 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"joinbench/buckets"
+	"joinbench/internal/failpoint"
 )
 
 // Engine joins: one gate, one or several tasks, batch after batch.
@@ -167,6 +168,7 @@ func (e *Engine) compute(b *batch, to bounds) error {
 		return err
 	}
 	e.collect(b)
+	failpoint.Hit(failpoint.OutputBefore)
 	return e.sink.Results(&e.out)
 }
 
@@ -241,6 +243,7 @@ func (e *Engine) commit() error {
 		return err
 	}
 	e.record = record
+	failpoint.Hit(failpoint.OutputAfter)
 	if len(e.tasks) == 1 {
 		return e.tasks[0].commit(e.batch, record)
 	}
