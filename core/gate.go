@@ -245,9 +245,9 @@ const (
 	isOver         // its bucket is dropped: every B that could match has passed
 )
 
-// enter claims the slot of an epoch. A slot that holds a later epoch means that this one is over: the ring is as
-// long as window, grace and spread together (rule 13), so nothing could enter the later bucket before the B side
-// had passed the end of this one.
+// enter claims the slot of an epoch, if no earlier one needs it: one that has entries, or into which an A in time may
+// still come. While B has data to read the ring is as long as window, grace and spread together (rule 13), so what lies
+// a whole ring behind is over, though the floor may not say so before the batch ends; when B has none, it may not be.
 func (g *Gate) enter(epoch int64) entry {
 	if epoch < g.floor {
 		return isOver
@@ -256,6 +256,9 @@ func (g *Gate) enter(epoch int64) entry {
 	case *live == epoch:
 		return entered
 	case *live == noEpoch:
+		if epoch-int64(g.cfg.Slots) >= max(g.floor, g.lowest()) {
+			return mustWait
+		}
 		*live = epoch
 		return entered
 	case *live > epoch:
@@ -263,6 +266,17 @@ func (g *Gate) enter(epoch int64) entry {
 	default:
 		return mustWait
 	}
+}
+
+// lowest is the epoch below which no A in time can come from a partition that has shown where it stands.
+func (g *Gate) lowest() int64 {
+	low := int64(maxTime)
+	for i := range g.parts[A] {
+		if p := &g.parts[A][i]; !p.ended && !p.Timeless && p.watermark() > minTime {
+			low = min(low, p.watermark())
+		}
+	}
+	return buckets.EpochOf(low-g.cfg.Grace, g.cfg.Width)
 }
 
 // takeB admits B records of one partition that are due: every A that could match them has come (rule 12).

@@ -287,13 +287,23 @@ func TestGateJump(t *testing.T) {
 	slices.Sort(x.a)
 	wantList(t, "A", x.a, "a0.0 a1.1")
 
-	// The same without a drop between: the slot holds a later bucket, so this one is over. Partition 0 went ahead, which
-	// it could as B's next is near it.
+	// Without a drop before, partition 0 waits for the slot that partition 1 may still need, and takes it after the drop.
 	cfg.Drain = false
-	g = newGate(cfg, newScript(t, 1, []scriptPart{times(0, "k", 900_010), times(1, "k", 100)}, []scriptPart{times(0, "k", 900_000)}))
-	x = fillAll(t, g, 100, false)
-	wantList(t, "closed under a later bucket", x.closed, "a1.0")
-	wantList(t, "A", x.a, "a0.0")
+	ahead := func() *Gate {
+		return newGate(cfg, newScript(t, 1, []scriptPart{times(0, "k", 900_010), times(1, "k", 100)}, []scriptPart{times(0, "k", 900_000)}))
+	}
+	x = fillAll(t, ahead(), 100, false)
+	wantList(t, "A before the drop", x.a, "a1.0")
+	x = fillAll(t, ahead(), 100, true)
+	wantList(t, "A", x.a, "a1.0 a0.0")
+	wantList(t, "closed", x.closed, "")
+
+	// So it does when B has ended and says nothing of what is over: the A of partition 1 may still find a B.
+	a = []scriptPart{times(0, "k", 615), times(1, "k", 0, 12, 212)} // 615 has the slot of 212
+	g = newGate(cfg, newScript(t, 1, a, []scriptPart{times(0, "k", 0)}))
+	x = fillAll(t, g, 100, true)
+	wantList(t, "A after the end of B", x.a, "a1.0 a1.1 a1.2")
+	wantList(t, "closed", x.closed, "")
 }
 
 // TestGateEnds: a partition that has ended is left out of the watermark, one after the other; without Drain it stays.
