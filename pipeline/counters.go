@@ -11,7 +11,7 @@ func counters(e *core.Engine, cfg *core.Config, outputs uint64) results.Counters
 	t := &c.Tasks
 	out := results.Counters{
 		A: side(&c, core.A), B: side(&c, core.B),
-		Outputs: int64(outputs), Matches: int64(c.Matches),
+		Outputs: int64(outputs), Matches: int64(c.Matches), UnmatchedA: int64(c.UnmatchedA), UnmatchedB: int64(c.UnmatchedB),
 		Probes: int64(t.Probes), Lookups: int64(t.Lookups),
 		Filter: results.Filter{
 			Kind: cfg.Filter.String(), Summary: cfg.Summary,
