@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -295,6 +296,9 @@ func open(t testing.TB, cfg *Config, stores []buckets.Backend, src Source, sink 
 func tryOpen(cfg *Config, stores []buckets.Backend, src Source, sink Sink) (*Engine, error) {
 	rings, record, err := OpenRings(cfg, buckets.SyncNone, stores)
 	if err != nil {
+		for _, s := range stores {
+			err = errors.Join(err, s.Close())
+		}
 		return nil, err
 	}
 	return NewEngine(cfg, rings, record, src, sink)

@@ -81,8 +81,8 @@ const (
 	lives
 )
 
-// liveOnce runs an engine over what the stores hold until it ends in the given way after about n steps, or until the
-// input ends: then it returns true.
+// liveOnce runs an engine over stores until it ends in the given way after about n steps, or until the input ends: then
+// it returns true.
 func liveOnce(t *testing.T, cfg *Config, stores []buckets.Backend, src *script, sink *joined, how life, n int) bool {
 	t.Helper()
 	sink.batches, sink.fail, sink.failState = 0, nil, nil
