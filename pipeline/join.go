@@ -113,7 +113,19 @@ func (j *fileJoin) openInputs(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return j.checkStats()
+}
+
+// checkStats makes sure that the counters can be written: that comes last, perhaps after hours.
+func (j *fileJoin) checkStats() error {
+	if j.Stats == "" || j.Stats == "-" {
+		return nil
+	}
+	f, err := os.OpenFile(j.Stats, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("--stats: %w", err)
+	}
+	return f.Close()
 }
 
 type outFile struct{ flag, path string }
