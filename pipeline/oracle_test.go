@@ -136,7 +136,10 @@ func joinConfig(cfg oracle.Config, v variant) (*config.Join, error) {
 			s.to.Keep = append(s.to.Keep, config.KeepField(k))
 		}
 	}
-	j.Window = config.Window{Before: cfg.Before, After: cfg.After}
+	// Through Set, which also takes a window of no length.
+	if err := j.Set("window", fmt.Sprintf("{before: %dms, after: %dms}", cfg.Before.Milliseconds(), cfg.After.Milliseconds()), "test"); err != nil {
+		return nil, err
+	}
 	j.Grace = cfg.Grace
 	// As small as rule 13 allows, so that the ring turns often.
 	j.MaxSpread = cfg.Before + cfg.Grace + time.Millisecond
