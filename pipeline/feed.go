@@ -113,14 +113,7 @@ func (f *feed) decode(p *feedPart, r reader) {
 	defer close(p.ready)
 	dec := f.spec[p.side].NewDecoder()
 	for {
-		// A batch may hold any number of chunks, since one may have a single row: waiting for a free one would wait
-		// for the batch, which waits for the next chunk. What bounds them is the batch and the room in ready.
-		var c *feedChunk
-		select {
-		case c = <-p.free:
-		default:
-			c = &feedChunk{part: p}
-		}
+		c := p.empty()
 		if err := f.fillChunk(c, r, dec); err != nil {
 			if !errors.Is(err, io.EOF) {
 				p.err = err
@@ -137,7 +130,8 @@ func (f *feed) decode(p *feedPart, r reader) {
 }
 
 // empty takes a chunk that has come back, or makes one. It does not wait: a batch may hold any number of chunks of one
-// partition, and the engine gives none of them back before the batch is committed.
+// partition, and the engine gives none of them back before the batch is committed. What bounds them is the batch and the
+// room in ready.
 func (p *feedPart) empty() *feedChunk {
 	select {
 	case c := <-p.free:
