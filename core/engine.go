@@ -30,8 +30,8 @@ type Engine struct {
 	out    Output
 	record []byte
 
-	// Observe, if set, is called after each commit.
-	Observe func(*Engine)
+	// Observe, if set, is called after each commit. Its error ends the run.
+	Observe func(*Engine) error
 }
 
 // Rings of an engine: one backend for each task, all recovered to the batch of the commit record.
@@ -146,7 +146,7 @@ func (e *Engine) step(b *batch, to bounds) error {
 		e.source.Done(c)
 	}
 	if e.Observe != nil {
-		e.Observe(e)
+		return e.Observe(e)
 	}
 	return nil
 }

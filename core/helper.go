@@ -190,10 +190,9 @@ func (j *scanJob) finish(t *Task) error {
 	return nil
 }
 
-// summaryAfter is how many filters stand outside the summary before a new one is built. A filter that is asked
-// alone costs a probe 5 to 7 ns, a summary 80 ns a key of all buckets in the helper: with 4 the two are about
-// even at a thousand probes an A (BenchmarkProbe of fusefilter).
-const summaryAfter = 4
+// summaryAfter is how many filters stand outside the summary before a new one is built. Each of them costs every
+// probe a look of its own, a new summary costs the helper one pass over the keys of all sealed buckets.
+const summaryAfter = 2
 
 // summarise starts a new summary when enough filters stand outside the last one.
 func (t *Task) summarise() {

@@ -57,7 +57,15 @@ func (s *Set) probeChunk(hashes, masks []uint64) {
 			askSummary(s, &s.sum.t16, hashes, masks)
 		}
 	}
-	n, union := s.gather(hashes, masks)
+	// Apart, because few hashes have a covered slot left to ask, and all of them the others: together every hash would
+	// read every table as soon as one hash of the chunk asks it.
+	s.askFilters(hashes, masks, s.filtered&s.covered)
+	s.askFilters(hashes, masks, s.filtered&^s.covered)
+}
+
+// askFilters puts the hashes to the filters of some slots.
+func (s *Set) askFilters(hashes, masks []uint64, slots uint64) {
+	n, union := s.gather(hashes, masks, slots)
 	if n == 0 {
 		return
 	}
@@ -67,7 +75,7 @@ func (s *Set) probeChunk(hashes, masks []uint64) {
 	case Fuse16:
 		askSlots(&s.t16, union, &s.work, n)
 	}
-	s.scatter(masks, n)
+	s.scatter(masks, n, slots)
 }
 
 // askSummary clears the covered bits of every hash that the summary denies. There is no branch on the
@@ -89,9 +97,9 @@ func askSummary[T fingerprint](s *Set, t *table[T], hashes, masks []uint64) {
 	s.probes.SummaryNo += denied
 }
 
-// gather collects the hashes that have a filter left to ask, and the union of those filters.
-func (s *Set) gather(hashes, masks []uint64) (n int, union uint64) {
-	if s.filtered == 0 {
+// gather collects the hashes that have one of these slots left to ask, and the union of what they ask.
+func (s *Set) gather(hashes, masks []uint64, slots uint64) (n int, union uint64) {
+	if slots == 0 {
 		return 0, 0
 	}
 	w := &s.work
@@ -101,7 +109,7 @@ func (s *Set) gather(hashes, masks []uint64) (n int, union uint64) {
 		m := masks[i]
 		k := n & (chunk - 1) // n < chunk; the mask tells the compiler
 		w.hash[k], w.mask[k], w.from[k] = h, m, uint32(i)
-		m &= s.filtered
+		m &= slots
 		union |= m
 		asked += bits.OnesCount64(m)
 		n += int(nonzero(m))
@@ -132,13 +140,13 @@ func askSlots[T fingerprint](tables *[MaxSlots]table[T], union uint64, w *scratc
 }
 
 // scatter writes the masks of the n gathered hashes back to their places.
-func (s *Set) scatter(masks []uint64, n int) {
+func (s *Set) scatter(masks []uint64, n int, slots uint64) {
 	w := &s.work
 	maybe := 0
 	for i := range n {
 		m := w.mask[i]
 		masks[w.from[i]] = m
-		maybe += bits.OnesCount64(m & s.filtered)
+		maybe += bits.OnesCount64(m & slots)
 	}
 	s.probes.FilterMaybe += uint64(maybe)
 }

@@ -68,10 +68,16 @@ func allocations() uint64 {
 }
 
 // observe is called after each batch.
-func (m *meter) observe(e *core.Engine) {
-	m.b.Progress.update(e)
+func (m *meter) observe(e *core.Engine) error {
+	_ = m.b.Progress.update(e)
 	now := m.read(e, false)
-	if m.phase == "prepare" && now.probes > 0 {
+	if m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending {
+		if err := m.settle(e, now); err != nil {
+			return err
+		}
+		now = m.read(e, false)
+	}
+	if (m.phase == "prepare" || m.phase == "settle") && now.probes > 0 {
 		m.last.cpu, _ = results.CPUTime()
 		m.last.allocs = allocations()
 		m.from = m.last
@@ -96,6 +102,14 @@ func (m *meter) observe(e *core.Engine) {
 		m.interval(e, now)
 	}
 	m.last = now
+	return nil
+}
+
+// settle waits until the helpers have sealed and filtered what the preload left, which came far faster than a stream
+// would: what is measured is the join, not the tail of its preparation.
+func (m *meter) settle(e *core.Engine, now reading) error {
+	m.turn("settle", now)
+	return e.Quiesce()
 }
 
 // turn ends the phase at a reading and begins the next.

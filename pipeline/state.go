@@ -159,7 +159,8 @@ type Progress struct {
 	Total atomic.Int64
 }
 
-func (p *Progress) update(e *core.Engine) {
+// update takes the engine's counts; it is a core.Engine.Observe, and never fails.
+func (p *Progress) update(e *core.Engine) error {
 	c := e.Counters()
 	p.A.Store(int64(c.Read(core.A)))
 	p.B.Store(int64(c.Read(core.B)))
@@ -167,6 +168,7 @@ func (p *Progress) update(e *core.Engine) {
 	p.Matches.Store(int64(c.Matches))
 	p.Lookups.Store(int64(c.Tasks.Lookups))
 	p.Pending.Store(int64(e.Levels(false).Pending))
+	return nil
 }
 
 func (p *Progress) phase(name string) { p.Phase.Store(&name) }
