@@ -46,12 +46,12 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 func run(args []string, s streams) int {
-	ctx, caught, stop := withSignals()
+	ctx, stop := withSignals()
 	defer stop()
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	code, msg := exitCode(err, caught())
+	code, msg := exitCode(err, terminated(ctx))
 	if msg != "" {
 		_, _ = fmt.Fprintf(s.err, "joinbench: %s\n", msg)
 	}
@@ -59,7 +59,7 @@ func run(args []string, s streams) int {
 }
 
 // exitCode maps an error to the codes of benchmark tools: 1 failure, 2 usage, 130 and 143 interrupted.
-func exitCode(err error, caught os.Signal) (code int, msg string) {
+func exitCode(err error, terminated bool) (code int, msg string) {
 	if err == nil {
 		return results.ExitOK, ""
 	}
@@ -74,7 +74,7 @@ func exitCode(err error, caught os.Signal) (code int, msg string) {
 	case errors.As(err, &usage), errors.Is(err, results.ErrNotResult), errors.Is(err, results.ErrFormat):
 		return results.ExitUsage, err.Error()
 	case errors.Is(err, context.Canceled):
-		if caught == syscall.SIGTERM {
+		if terminated {
 			return results.ExitTerminated, "terminated"
 		}
 		return results.ExitInterrupted, "interrupted"
@@ -83,7 +83,7 @@ func exitCode(err error, caught os.Signal) (code int, msg string) {
 }
 
 // withSignals gives a context that the first SIGINT or SIGTERM ends; the second kills the process as usual.
-func withSignals() (ctx context.Context, caught func() os.Signal, stop func()) {
+func withSignals() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	done := make(chan struct{})
@@ -96,14 +96,13 @@ func withSignals() (ctx context.Context, caught func() os.Signal, stop func()) {
 		case <-done:
 		}
 	}()
-	caught = func() os.Signal {
-		var s *signalError
-		if errors.As(context.Cause(ctx), &s) {
-			return s.signal
-		}
-		return nil
-	}
-	return ctx, caught, func() { close(done); signal.Stop(signals); cancel(nil) }
+	return ctx, func() { close(done); signal.Stop(signals); cancel(nil) }
+}
+
+// terminated says whether SIGTERM ended a context of withSignals.
+func terminated(ctx context.Context) bool {
+	var s *signalError
+	return errors.As(context.Cause(ctx), &s) && s.signal == syscall.SIGTERM
 }
 
 type signalError struct{ signal os.Signal }

@@ -92,6 +92,9 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 		return err
 	}
 	rec.Run.Label = f.label
+	if rec.Verdict.Status == results.StatusInterrupted && terminated(cmd.Context()) {
+		rec.Verdict.ExitCode = results.ExitTerminated
+	}
 	return finishRun(f, rec, name, started, err, s)
 }
 
