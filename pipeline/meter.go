@@ -16,6 +16,7 @@ type meter struct {
 	b       *bench
 	started time.Time
 	phase   string
+	begin   reading   // where this process began: after a resumption not at zero
 	since   reading   // where the phase began
 	last    reading   // after the last batch
 	from    reading   // where measuring began
@@ -43,7 +44,7 @@ type reading struct {
 func newMeter(b *bench, started time.Time) *meter {
 	m := &meter{b: b, started: started, phase: "prepare"}
 	m.since = m.read(b.state.engine, true)
-	m.last, m.sampled = m.since, m.since
+	m.begin, m.last, m.sampled = m.since, m.since, m.since
 	b.Progress.Total.Store(b.gen.sent(core.A) + b.gen.sent(core.B))
 	return m
 }
@@ -163,7 +164,8 @@ func (m *meter) load() *results.Load {
 	if s := m.to.at.Sub(m.from.at).Seconds(); s > 0 {
 		l.AchievedPerS = results.Known(float64(m.to.read[core.B]-m.from.read[core.B]) / s)
 	}
-	if n := m.to.read[core.B]; n > 0 {
+	if m.to.read[core.B] > m.begin.read[core.B] {
+		n := m.to.read[core.B] - m.begin.read[core.B]
 		if t := m.b.feed.readTime[core.B].Load(); t > 0 {
 			l.Generator.CeilingPerS = results.Known(float64(n) / (float64(t) / 1e9) * float64(m.b.Profile.Load.Partitions))
 		}
@@ -179,7 +181,7 @@ func (m *meter) cost(e *core.Engine, f *feed, drops []results.Drop) results.Cost
 	c.NsPerB = ratio(float64(m.to.onB-m.from.onB), probes)
 	c.NsPerA = ratio(float64(all.onA), float64(all.stored))
 	c.BackgroundNsPerA = ratio(float64(all.off), float64(all.stored))
-	readB := float64(all.read[core.B])
+	readB := float64(all.read[core.B] - m.begin.read[core.B]) // by this process, as the times of the feed are
 	if c.NsPerB != nil {
 		decode := ratio(float64(f.decodeTime[core.B].Load()), readB)
 		if decode != nil {
