@@ -54,8 +54,13 @@ func decompress(src io.Reader, kind string) (io.Reader, func(), error) {
 // a name the file is unlinked at once: nothing is left behind however the process ends. With one it appears
 // under that name when it is complete.
 func spool(ctx context.Context, src io.Reader, what, kind string, o *OpenOptions) (*os.File, error) {
-	r, done, err := decompress(src, kind)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the waiter
+	r, done, err := decompress(newWaiter(ctx, src), kind)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return nil, unreadable(what, kind, err)
 	}
 	defer done()
@@ -81,10 +86,10 @@ func spool(ctx context.Context, src io.Reader, what, kind string, o *OpenOptions
 func copyAll(ctx context.Context, f *os.File, r io.Reader, what, kind string) error {
 	buf := make([]byte, spoolChunk)
 	for {
+		n, err := r.Read(buf)
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("spooling %s: %w", what, err)
 		}
-		n, err := r.Read(buf)
 		if n > 0 {
 			if _, err := f.Write(buf[:n]); err != nil {
 				return fmt.Errorf("spooling %s to %s: %w; %s", what, f.Name(), err, spaceHint)
