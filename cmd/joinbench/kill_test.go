@@ -139,3 +139,19 @@ func TestKilledJoinGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestSignalWhileInputIsSilent: a join that waits for its standard input ends at the first signal.
+func TestSignalWhileInputIsSilent(t *testing.T) {
+	p := newPlace(t)
+	conf, a := p.write("join.yaml", plainConf), p.write("a.ndjson", `{"id":"k","t":1}`)
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer feed.Close()
+	run := startProgram(t, in, "join", "-c", conf, "--a", a, "--b", "-", "--state-dir", p.path("state"), "--progress", "none")
+	waitFor(t, "the lock", func() bool { return size(p.path("state/LOCK")) > 0 })
+	run.signal(syscall.SIGTERM)
+	run.end().want(t, results.ExitTerminated, "terminated")
+}
