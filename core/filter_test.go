@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // sealedLoad is a load whose A fill the buckets 0 to 11 (width 100) with perBucket keys each, sealed by one A at 1400
-// before the first B asks: a batch takes exactly the A. The B ask from 950 to 1399 and find the buckets of the last 1,000
+// before the first B asks: a batch takes exactly the A. The B ask from 950 to 1399 and find the buckets of the last 1,030
 // ms; one in ten has a partner, the others are keys that no A has.
 func sealedLoad(perBucket, probes int) (cfg *Config, a, b []scriptPart) {
 	var as, bs []event
@@ -32,7 +33,7 @@ func sealedLoad(perBucket, probes int) (cfg *Config, a, b []scriptPart) {
 		}
 		bs = append(bs, e)
 	}
-	cfg = &Config{After: 1000, MaxSpread: 500, Width: 100, Slots: 16, Filter: fusefilter.Fuse8, BatchSize: len(as), KeepUnmatched: true,
+	cfg = &Config{After: 1030, MaxSpread: 470, Width: 100, Slots: 16, Filter: fusefilter.Fuse8, BatchSize: len(as), KeepUnmatched: true,
 		Inline: true}
 	return cfg, []scriptPart{part(0, as...)}, []scriptPart{part(0, bs...)}
 }
@@ -232,7 +233,7 @@ func TestFiltersLoad(t *testing.T) {
 		stores, sink := memStores(1), &joined{}
 		e := open(t, cfg, stores, newScript(t, 512, a, b), sink)
 		ctx, cancel := context.WithCancel(context.Background())
-		e.Observe = func(*Engine) { cancel() }
+		e.Observe = watch(func(*Engine) { cancel() })
 		if err := e.Run(ctx); !errors.Is(err, context.Canceled) || len(sink.pairs) != 0 {
 			t.Fatal(err, len(sink.pairs))
 		}
@@ -263,5 +264,109 @@ func TestFiltersLoad(t *testing.T) {
 		must(t, e.Close())
 		sameList(t, "pairs", sink.pairs, right.pairs)
 		sameList(t, "unmatched B", sink.unmatchedB, right.unmatchedB)
+	}
+}
+
+// TestWindowMasks: which sealed buckets a B asks, from one B to the next, is what its time says alone.
+func TestWindowMasks(t *testing.T) {
+	cfg, a, b := sealedLoad(5, 10)
+	stores := memStores(1)
+	e := open(t, cfg, stores, newScript(t, 100, a, b), &joined{})
+	task := e.tasks[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	e.Observe = watch(func(*Engine) { cancel() })
+	if err := e.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	eachSeed(t, 200, func(t *testing.T, r *rand.Rand) {
+		cfg.Before, cfg.After = r.Int64N(250), r.Int64N(500)
+		times := make([]int64, 300)
+		now := r.Int64N(1300)
+		for i := range times {
+			now = max(0, now+r.Int64N(5)-2)
+			times[i] = now
+		}
+		rows := rowsOf(B, 0, len(times), keyOf, func(i int) int64 { return times[i] })
+		before := task.stats
+		task.gather(rows)
+		asked, queries := uint64(0), uint64(0)
+		for i, at := range times {
+			want := uint64(0)
+			for epoch := range int64(12) {
+				if epoch*100 <= at+cfg.Before && epoch*100+99 >= at-cfg.After {
+					want |= 1 << buckets.SlotOf(epoch, cfg.Slots)
+				}
+			}
+			asked += uint64(bits.OnesCount64(want))
+			if want != 0 {
+				queries++
+			}
+			if task.masks[i] != want {
+				t.Fatalf("a B at %d (before %d, after %d) asks %b, want %b", at, cfg.Before, cfg.After, task.masks[i], want)
+			}
+		}
+		if q, f := task.stats.Queries-before.Queries, task.stats.FilterQueries-before.FilterQueries; q != queries || f != asked {
+			t.Fatalf("%d B asked %d buckets by the books, want %d and %d", q, f, queries, asked)
+		}
+	})
+	must(t, e.Close())
+}
+
+// TestDroppedWhileSealing: a bucket whose time is over while the helper still works on it, in this life or for the
+// filter of an earlier one, leaves nothing in its slot, which another bucket has taken meanwhile.
+func TestDroppedWhileSealing(t *testing.T) {
+	for name, restart := range map[string]bool{"a seal": false, "a scan": true} {
+		t.Run(name, func(t *testing.T) {
+			// Bucket 0 is sealed when 250 is in and over when B stands at 340; 410 takes its slot.
+			cfg := &Config{After: 140, MaxSpread: 160, Width: 100, Slots: 4, Filter: fusefilter.Fuse16, BatchSize: 1, Inline: restart}
+			a := []scriptPart{part(0, ev("old", 10), ev("x", 250), ev("new", 410), ev("x", 480))}
+			b := []scriptPart{part(0, ev("z", 150), ev("x", 340), ev("new", 430), ev("old", 431))}
+			stores, sink := memStores(1), &joined{}
+			slow := &slowScans{stores[0], 0, make(chan struct{})}
+			src := newScript(t, 1, a, b)
+			if restart { // the first life seals bucket 0
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				e := open(t, cfg, stores, src, sink)
+				e.Observe = watch(func(*Engine) {
+					if e.Levels(false).Sealed == 1 {
+						cancel()
+					}
+				})
+				if err := e.Run(ctx); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				must(t, e.Close())
+				cfg.Inline, stores[0] = false, slow
+			}
+			e := open(t, cfg, stores, src.again(), sink)
+			task := e.tasks[0]
+			if !restart {
+				task.help.builder.Before = func(fusefilter.Kind, int) error { <-slow.on; return nil }
+			}
+			taken := false
+			e.Observe = watch(func(*Engine) {
+				if b := task.ring.AtSlot(0); b != nil && b.Epoch == 4 && !taken {
+					taken = true
+					if task.stats.SealedTotal != 0 || task.stats.DroppedTotal != 1 {
+						t.Errorf("%d buckets sealed, %d dropped when 410 came", task.stats.SealedTotal, task.stats.DroppedTotal)
+					}
+					close(slow.on)
+					must(t, task.collect(true))
+					if task.index[0] == nil || task.set.State(0) != fusefilter.Empty || task.set.Filtered() != 1<<2 {
+						t.Errorf("the slot of 410: index %v, state %d", task.index[0], task.set.State(0))
+					}
+				}
+			})
+			must(t, e.Run(context.Background()))
+			must(t, e.Close())
+			if !taken {
+				t.Fatal("410 never took the slot")
+			}
+			wantList(t, "pairs", sink.pairs, "a0.1+b0.1 a0.2+b0.2")
+			if f := stores[0].Families(); len(f) > 2 {
+				t.Errorf("%d families are left", len(f))
+			}
+		})
 	}
 }

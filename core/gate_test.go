@@ -171,6 +171,18 @@ func TestGateWatermarks(t *testing.T) {
 	}
 }
 
+// TestGateWatermarksStay: rule 7, they never go back: a restart brings them with the commit record, and the heads that
+// they counted are not there before they are read again.
+func TestGateWatermarksStay(t *testing.T) {
+	g := newGate(gateConfig(), newScript(t, 1, []scriptPart{times(0, "k", 100), times(1, "k", 200)}, []scriptPart{times(0, "k", 100)}))
+	g.wm = [2]int64{150, 170}
+	var b batch
+	must(t, g.fill(&b, 1))
+	if b.wm != [2]int64{150, 170} {
+		t.Errorf("watermarks %v after one record of 100, want 150 and 170 as before", b.wm)
+	}
+}
+
 // TestGateHeadCounts: the first record that is held back counts in the watermark and not in M(p) (rule 7), and a B
 // asks when WM_A > tB + before + G, not before (rule 12).
 func TestGateHeadCounts(t *testing.T) {

@@ -304,6 +304,14 @@ func tryOpen(cfg *Config, stores []buckets.Backend, src Source, sink Sink) (*Eng
 	return NewEngine(cfg, rings, record, src, sink)
 }
 
+// watch makes an Observe of a function that cannot fail.
+func watch(fn func(*Engine)) func(*Engine) error {
+	return func(e *Engine) error {
+		fn(e)
+		return nil
+	}
+}
+
 // runAll joins a script to its end in one life and returns the sink; the engine is closed, its counters are kept.
 func runAll(t testing.TB, cfg *Config, tasks int, src *script) (*joined, Counters) {
 	t.Helper()

@@ -140,7 +140,7 @@ func TestEarliestAcrossStates(t *testing.T) {
 		}
 		var states []buckets.State // of the buckets of 120, 250 and 640 when the first B had asked
 		sealing, let := false, false
-		e.Observe = func(e *Engine) {
+		e.Observe = watch(func(e *Engine) {
 			if !sealing && e.gate.wm[A] >= 300 { // bucket 2 is on its way, so the seal of bucket 1 is there to be taken in
 				sealing = true
 				<-held
@@ -151,7 +151,7 @@ func TestEarliestAcrossStates(t *testing.T) {
 					states = append(states, task.ring.At(epoch).State())
 				}
 			}
-		}
+		})
 		sink.fail = func(int, *Output) error {
 			if !let && (len(sink.pairs) > 2 || len(sink.unmatchedB) > 0) {
 				let = true
@@ -234,6 +234,26 @@ func TestUnmatched(t *testing.T) {
 		if want := map[bool]int{true: 0, false: 2}[drain]; pending != want {
 			t.Errorf("drain=%v: %d pending, want %d", drain, pending, want)
 		}
+	}
+}
+
+// TestPending: an A that was used up no longer waits, and if that was before its bucket was sealed it is in no family; in
+// one-to-many it stays.
+func TestPending(t *testing.T) {
+	for _, c := range []struct {
+		cardinality     Cardinality
+		pending, sealed int
+	}{{OneToOne, 3, 3}, {OneToMany, 5, 4}} {
+		cfg := &Config{After: 100, MaxSpread: 60, Width: 100, Slots: 16, BatchSize: 1, Inline: true, Cardinality: c.cardinality}
+		sink := &joined{}
+		// k1 asks as soon as 120 is seen, which waits for it; bucket 0 is sealed behind that batch.
+		e := open(t, cfg, memStores(1), newScript(t, 1, []scriptPart{part(0, ev("k1", 10), ev("k2", 20), ev("k3", 30), ev("x", 99), ev("x", 120))},
+			[]scriptPart{part(0, ev("k1", 40), ev("k3", 50), ev("k3", 51))}), sink)
+		must(t, e.Run(context.Background()))
+		if l := e.Levels(false); l.Pending != c.pending || l.SealedRows != c.sealed || l.Sealed != 1 || l.Open != 1 {
+			t.Errorf("cardinality %d: %+v, want %d pending and %d sealed rows", c.cardinality, l, c.pending, c.sealed)
+		}
+		must(t, e.Close())
 	}
 }
 

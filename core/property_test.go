@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ func TestPropertyEqualsNestedLoop(t *testing.T) {
 		want := expect(&l.cfg, src)
 		sink := &joined{}
 		e := open(t, &l.cfg, memStores(l.tasks), src, sink)
-		e.Observe = func(e *Engine) { checkLevels(t, e) }
+		e.Observe = watch(func(e *Engine) { checkLevels(t, e) })
 		must(t, e.Run(context.Background()))
 		must(t, e.Quiesce())
 		if !e.Finished() {
@@ -107,7 +108,7 @@ func TestPropertyOrder(t *testing.T) {
 	eachSeed(t, 20, func(t *testing.T, r *rand.Rand) {
 		l := randomLoad(r, 800)
 		l.b = l.b[:1]
-		l.cfg.KeepUnmatched = true
+		l.cfg.Hash, l.cfg.BatchSize = nil, 50+r.IntN(500)
 		var first []string
 		for tasks := 1; tasks <= 4; tasks++ {
 			sink, _ := runAll(t, &l.cfg, tasks, newScript(t, l.chunk, l.a, l.b))
@@ -116,6 +117,52 @@ func TestPropertyOrder(t *testing.T) {
 			} else if !slices.Equal(first, sink.pairs) {
 				t.Fatalf("%d tasks hand the pairs over in another order than one", tasks)
 			}
+		}
+	})
+}
+
+// TestPropertyNoDrain: without a drain the join stops when nothing more can move, at the same place whatever the
+// batches and tasks; the pairs so far are those of the B that asked. Going on with a drain gives the rest.
+func TestPropertyNoDrain(t *testing.T) {
+	eachSeed(t, 150, func(t *testing.T, r *rand.Rand) {
+		l := randomLoad(r, 20+r.IntN(800))
+		t.Log(l.desc)
+		src := newScript(t, l.chunk, l.a, l.b)
+		want := expect(&l.cfg, src)
+		var places []int64
+		for life := range 3 {
+			cfg := l.cfg
+			cfg.Drain = false
+			cfg.BatchSize = []int{l.cfg.BatchSize, 1, 1000}[life]
+			tasks := []int{l.tasks, 1, 3}[life]
+			stores, sink := memStores(tasks), &joined{}
+			e := open(t, &cfg, stores, src.again(), sink)
+			must(t, e.Run(context.Background()))
+			var here []int64
+			asked := map[string]bool{}
+			for _, s := range []Side{A, B} {
+				for p := range src.parts[s] {
+					here = append(here, e.Place(s, p))
+					for _, ev := range src.parts[s][p].events[:e.Place(s, p)] {
+						asked[idOf(s, src.parts[s][p].ID, ev.offset)] = true
+					}
+				}
+			}
+			if life == 0 {
+				places = here
+			} else if !slices.Equal(places, here) {
+				t.Fatalf("batches of %d, %d tasks: stopped at %v, others at %v", cfg.BatchSize, tasks, here, places)
+			}
+			so := slices.DeleteFunc(slices.Clone(want.pairs), func(p string) bool { return !asked[p[strings.IndexByte(p, '+')+1:]] })
+			sameList(t, "pairs so far", sink.pairs, so)
+			must(t, e.Close())
+
+			cfg.Drain = true
+			e = open(t, &cfg, stores, src.again(), sink)
+			must(t, e.Run(context.Background()))
+			must(t, e.Quiesce())
+			checkOutputs(t, sink, want)
+			must(t, e.Close())
 		}
 	})
 }

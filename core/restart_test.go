@@ -110,11 +110,11 @@ func liveOnce(t *testing.T, cfg *Config, stores []buckets.Backend, src *script, 
 		return false
 	}
 	if how == stopped {
-		e.Observe = func(e *Engine) {
+		e.Observe = watch(func(e *Engine) {
 			if sink.batches >= n {
 				cancel()
 			}
-		}
+		})
 	}
 	err = e.Run(ctx)
 	if err == nil {

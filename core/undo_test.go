@@ -27,7 +27,11 @@ func stateOf(task *Task, keys []string) []bucketState {
 	for slot := range task.cfg.Slots {
 		b := task.ring.AtSlot(slot)
 		if b == nil {
-			all = append(all, bucketState{})
+			s := bucketState{}
+			if task.index[slot] != nil {
+				s.index = "of no bucket"
+			}
+			all = append(all, s)
 			continue
 		}
 		s := bucketState{epoch: b.Epoch, state: b.State(), rows: b.Rows(), live: b.Live()}
@@ -91,10 +95,10 @@ func TestUndo(t *testing.T) {
 		}
 		committed := 0
 		e := open(t, &l.cfg, failing, src.again(), sink)
-		e.Observe = func(*Engine) {
+		e.Observe = watch(func(*Engine) {
 			committed++
 			fail = reading && committed >= k
-		}
+		})
 		if !reading {
 			sink.fail = func(batch int, _ *Output) error {
 				if batch > k {
@@ -116,11 +120,11 @@ func TestUndo(t *testing.T) {
 		if committed == 0 {
 			cancel()
 		}
-		twin.Observe = func(*Engine) {
+		twin.Observe = watch(func(*Engine) {
 			if twinSink.batches == committed {
 				cancel()
 			}
-		}
+		})
 		if err := twin.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}

@@ -38,7 +38,8 @@ var allowed = map[string][]string{
 
 // inTests is what the tests of a package may import besides.
 var inTests = map[string][]string{
-	"pipeline": {"internal/oracle"},
+	"pipeline":      {"internal/oracle"},
+	"cmd/joinbench": {"internal/oracle"},
 }
 
 // onlyFor names packages of others that one package of ours alone may import.
