@@ -143,6 +143,9 @@ func (l *Live) show(mem *memReader, final bool) {
 		line, _ := json.Marshal(f) // numbers and strings only: never fails
 		l.opt.Out.Write(append(line, '\n'))
 	case ProgressPlain:
+		if final && s.Done == 0 && s.Total == 0 {
+			return // nothing began: an error follows, and a line of zeros would only hide it
+		}
 		io.WriteString(l.opt.Out, f.plain()+"\n")
 	}
 }
