@@ -130,6 +130,19 @@ func TestFaultsAndTheirCodes(t *testing.T) {
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
+// TestErrorStandsAlone: a run that never began shows no progress before its error, in the way of the default too.
+func TestErrorStandsAlone(t *testing.T) {
+	p := newPlace(t)
+	conf := p.write("join.yaml", plainConf)
+	for _, args := range [][]string{{"join", "-c", conf, "--a", p.path("none"), "--b", conf}, {"run", "--dir", p.path("none"), "--resume"}} {
+		o := joinbench(args...)
+		o.want(t, 1)
+		if !strings.HasPrefix(o.err, "joinbench: ") || strings.Count(o.err, "\n") != 1 {
+			t.Errorf("%v: standard error is not one line: %q", args, o.err)
+		}
+	}
+}
+
 // TestEnvironment: a variable stands between file and flag, and one that names nothing is refused.
 func TestEnvironment(t *testing.T) {
 	p := newPlace(t)
