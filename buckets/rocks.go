@@ -113,7 +113,7 @@ func cptr[T any](obj *T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Point
 func init() {
 	for _, t := range []reflect.Type{reflect.TypeFor[grocksdb.DB](), reflect.TypeFor[grocksdb.ColumnFamilyHandle](),
 		reflect.TypeFor[grocksdb.ReadOptions](), reflect.TypeFor[grocksdb.WriteOptions](),
-		reflect.TypeFor[grocksdb.SSTFileWriter](), reflect.TypeFor[grocksdb.Iterator]()} {
+		reflect.TypeFor[grocksdb.Options](), reflect.TypeFor[grocksdb.Iterator]()} {
 		if f := t.Field(0); f.Name != "c" || f.Type.Kind() != reflect.Pointer {
 			panic("grocksdb: " + t.Name() + " does not start with its C pointer; this build pairs with v1.9.8")
 		}
@@ -347,20 +347,22 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 	return f, stats, nil
 }
 
+// writeSST writes the rows into one table file. Its pages stay in the page cache: the filter's scan, the next matches
+// and the ingest read them.
 func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error) {
-	env := grocksdb.NewDefaultEnvOptions()
-	defer env.Destroy()
-	w := grocksdb.NewSSTFileWriter(env, r.bucketOpts)
-	defer w.Destroy()
-	if err := w.Open(path); err != nil {
+	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
+	defer C.free(unsafe.Pointer(cErr))
+	cPath := C.CString(path)
+	defer C.free(unsafe.Pointer(cPath))
+	w := C.jb_sst_new(cptr(r.bucketOpts), cPath, cErr)
+	defer C.jb_sst_free(w)
+	if err := takeErr(cErr); err != nil {
 		return stats, err
 	}
 	var keys, values []byte
 	var ends []uint32
-	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
-	defer C.free(unsafe.Pointer(cErr))
 	put := func() error {
-		if len(ends) > 0 && C.jb_sst_put(cptr(w), C.size_t(len(ends)), bytePtr(keys), KeySize, bytePtr(values),
+		if len(ends) > 0 && C.jb_sst_put(w, C.size_t(len(ends)), bytePtr(keys), KeySize, bytePtr(values),
 			(*C.uint32_t)(&ends[0]), cErr) != 0 {
 			return takeErr(cErr)
 		}
@@ -379,14 +381,12 @@ func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error
 	if err := put(); err != nil {
 		return stats, err
 	}
-	if err := w.Finish(); err != nil {
-		return stats, err
+	var size C.uint64_t
+	if C.jb_sst_finish(w, &size, cErr) != 0 {
+		return stats, takeErr(cErr)
 	}
-	info, err := os.Stat(path)
-	if err == nil {
-		stats.Bytes = info.Size()
-	}
-	return stats, err
+	stats.Bytes = int64(size)
+	return stats, nil
 }
 
 // ScanHashes implements Backend.

@@ -112,17 +112,6 @@ int jb_write(jb_store* s, const char* journal_key, const char* record, size_t re
   return *err == NULL ? 0 : -1;
 }
 
-int jb_sst_put(void* writer, size_t n, const char* keys, size_t key_len, const char* values, const uint32_t* value_end,
-               char** err) {
-  uint32_t from = 0;
-  for (size_t i = 0; i < n; i++) {
-    rocksdb_sstfilewriter_put(writer, keys + i * key_len, key_len, values + from, value_end[i] - from, err);
-    if (*err != NULL) return -1;
-    from = value_end[i];
-  }
-  return 0;
-}
-
 size_t jb_scan_hashes(void* iter, uint64_t* out, size_t cap, uint64_t* last, int* has_last) {
   size_t n = 0;
   rocksdb_iterator_t* it = iter;

@@ -36,9 +36,18 @@ int64_t jb_lookup(jb_store* s, size_t n_groups, void** families, const int32_t* 
 int jb_write(jb_store* s, const char* journal_key, const char* record, size_t record_len, const char* cut_below,
              const char* cut_above, const char* meta, size_t meta_len, int sync, char** err);
 
-// jb_sst_put adds n keys and values to an SST writer. Returns 0, or -1 with *err set.
+// jb_sst_new starts a table file with the options of a family (a rocksdb_options_t). It is to be freed with jb_sst_free
+// even if *err is set.
+void* jb_sst_new(void* c_options, const char* path, char** err);
+
+// jb_sst_put adds n keys and values to it. Returns 0, or -1 with *err set.
 int jb_sst_put(void* writer, size_t n, const char* keys, size_t key_len, const char* values, const uint32_t* value_end,
                char** err);
+
+// jb_sst_finish syncs the file and gives its size. Returns 0, or -1 with *err set.
+int jb_sst_finish(void* writer, uint64_t* size, char** err);
+
+void jb_sst_free(void* writer);
 
 // jb_scan_hashes copies the first 8 bytes, big endian, of up to cap keys and moves the iterator past them; equal
 // neighbours are copied once, *last carrying over between calls (has_last 0 at the first).
