@@ -162,6 +162,26 @@ func TestSummarySavesNoMatch(t *testing.T) {
 	}
 }
 
+// TestMergeAll: ascending lists come out as one, each hash once, whatever their number.
+func TestMergeAll(t *testing.T) {
+	eachSeed(t, 50, func(t *testing.T, r *rand.Rand) {
+		lists := make([][]uint64, r.IntN(20))
+		var want []uint64
+		for i := range lists {
+			for range r.IntN(30) {
+				lists[i] = append(lists[i], r.Uint64N(60))
+			}
+			slices.Sort(lists[i])
+			lists[i] = slices.Compact(lists[i])
+			want = append(want, lists[i]...)
+		}
+		slices.Sort(want)
+		if want = slices.Compact(want); !slices.Equal(mergeAll(lists), want) {
+			t.Fatalf("%v, want %v", mergeAll(lists), want)
+		}
+	})
+}
+
 // TestBuildFails: B52. A filter that cannot be built costs lookups and nothing else.
 func TestBuildFails(t *testing.T) {
 	cfg, a, b := sealedLoad(50, 2000)

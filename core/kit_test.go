@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -280,9 +281,23 @@ func few(list []string) string {
 func memStores(n int) []buckets.Backend {
 	out := make([]buckets.Backend, n)
 	for i := range out {
-		out[i] = buckets.NewMemBackend()
+		out[i] = &spoiling{buckets.NewMemBackend()}
 	}
 	return out
+}
+
+// spoiling is a store whose values go bad as soon as they are no longer valid, as those of RocksDB may.
+type spoiling struct{ buckets.Backend }
+
+func (s *spoiling) ScanValues(f buckets.Family, fn func(key, value []byte) error) error {
+	return s.Backend.ScanValues(f, func(key, value []byte) error {
+		key, value = bytes.Clone(key), bytes.Clone(value)
+		err := fn(key, value)
+		for i := range value {
+			value[i] = 0xEE
+		}
+		return err
+	})
 }
 
 // open makes an engine over stores, which may hold a state.
