@@ -11,7 +11,7 @@ import (
 // TestPropertyEqualsNestedLoop: whatever the batches, tasks, slots, filters and hashes, the outputs are those of the
 // naive join over what the rules accept, and the books balance.
 func TestPropertyEqualsNestedLoop(t *testing.T) {
-	eachSeed(t, 400, func(t *testing.T, r *rand.Rand) {
+	eachSeed(t, 250, func(t *testing.T, r *rand.Rand) {
 		l := randomLoad(r, 20+r.IntN(1500))
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
@@ -124,7 +124,7 @@ func TestPropertyOrder(t *testing.T) {
 // TestPropertyNoDrain: without a drain the join stops when nothing more can move, at the same place whatever the
 // batches and tasks; the pairs so far are those of the B that asked. Going on with a drain gives the rest.
 func TestPropertyNoDrain(t *testing.T) {
-	eachSeed(t, 150, func(t *testing.T, r *rand.Rand) {
+	eachSeed(t, 80, func(t *testing.T, r *rand.Rand) {
 		l := randomLoad(r, 20+r.IntN(800))
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)

@@ -133,7 +133,7 @@ func liveOnce(t *testing.T, cfg *Config, stores []buckets.Backend, src *script, 
 // TestRestartAnywhere: a join that is ended again and again, in every way and at any moment, puts out what an unbroken
 // one does, and counts the same.
 func TestRestartAnywhere(t *testing.T) {
-	eachSeed(t, 250, func(t *testing.T, r *rand.Rand) {
+	eachSeed(t, 150, func(t *testing.T, r *rand.Rand) {
 		l := randomLoad(r, 20+r.IntN(600))
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)

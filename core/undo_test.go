@@ -69,7 +69,7 @@ func (n *noReads) Lookup(l *buckets.Lookups) error {
 // TestUndo: a batch that fails, in the sink or half-way through the tasks, leaves the tasks as if they had never seen
 // it, and the next life joins it as if nothing had been.
 func TestUndo(t *testing.T) {
-	eachSeed(t, 150, func(t *testing.T, r *rand.Rand) {
+	eachSeed(t, 100, func(t *testing.T, r *rand.Rand) {
 		l := randomLoad(r, 20+r.IntN(600))
 		l.cfg.Inline = true // so that twins seal at the same batch
 		l.cfg.BatchSize = 1 + r.IntN(50)
