@@ -95,7 +95,7 @@ func (s *scene) split(in *capture.Input, file []byte, places map[int32]int64, sp
 // files ended there, what waits is counted, every A that was given up is over by rule 10, and every record that was not
 // read had to wait by rules 12 and 13. A second run on the same directory finds nothing to do.
 func TestNoDrainStopsWhereTimeStands(t *testing.T) {
-	n := 24
+	n := 16
 	if testing.Short() {
 		n = 10
 	}

@@ -9,14 +9,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"joinbench/capture"
+	"joinbench/config"
 	"joinbench/internal/oracle"
 )
 
 // TestInterruptedJoinGoesOn: interrupted between batches, once or several times, and started again with the same state
 // directory, a join leaves the same files and counters as one that was never interrupted.
 func TestInterruptedJoinGoesOn(t *testing.T) {
-	n := 24
+	n := 16
 	if testing.Short() {
 		n = 8
 	}
@@ -59,6 +62,47 @@ func TestInterruptedJoinGoesOn(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 		})
+	}
+}
+
+// TestResumedJoinRemembersPartitions: where each partition stands in time and offset outlives an interruption, wherever it
+// comes: what is late stays late, and what was read before is redelivered.
+func TestResumedJoinRemembersPartitions(t *testing.T) {
+	conf := keyConf(t, 1)
+	for _, s := range []*config.Side{&conf.A, &conf.B} {
+		s.Key, s.Time, s.Keep = []string{"@key"}, "@timestamp", nil
+	}
+	conf.Grace = time.Second
+	var lines []string
+	for i, r := range [][3]int64{{0, 5, 100}, {1, 5, 30}, {0, 6, 50}, {1, 5, 30}, {1, 6, 29}, {0, 5, 100}, {1, 7, 200}, {1, 8, 30}, {0, 7, 99}, {0, 7, 99}} {
+		lines = append(lines, fmt.Sprintf(`{"topic":"t","partition":%d,"offset":%d,"ts":%d,"key":"k%d","payload":"{}"}`, r[0], r[1], r[2]*1000, i))
+	}
+	s := &scene{t: t, dir: t.TempDir(), conf: conf, format: capture.Kcat}
+	for _, name := range []string{"a.ndjson", "b.ndjson"} {
+		writeFile(t, s.path(name), []byte(strings.Join(lines, "\n")+"\n"))
+	}
+	v := variant{batch: 1, inline: true}
+	want, err := Join(context.Background(), s.join("whole", v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.A.Late != 2 || want.A.Redelivered != 3 || want.A.Accepted != 5 || want.Matches != 5 {
+		t.Fatalf("counters %+v", want)
+	}
+	for at := int64(1); at < want.A.Read+want.B.Read; at++ {
+		what := fmt.Sprintf("stopped after %d records", at)
+		run := fmt.Sprintf("run%d", at)
+		jc := s.join(run, v)
+		jc.StateDir = s.path(run + "state")
+		if _, err := interruptedJoin(jc, at); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: error %v", what, err)
+		}
+		got, err := Join(context.Background(), jc)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		same(t, what, got, want)
+		s.sameFiles(what, run, "whole")
 	}
 }
 
@@ -206,22 +250,30 @@ func TestDrainedStateStartsAnew(t *testing.T) {
 // TestKilledWhileWiping: a process that died while it removed an earlier run's databases leaves some of them. The next one
 // must not take them for its own.
 func TestKilledWhileWiping(t *testing.T) {
-	v := variant{tasks: 3, buckets: 4, batch: 7, filter: "fuse16"}
-	s, jc := half(t, v) // unfinished: its databases hold entries, which would pair again
-	want, err := Join(context.Background(), s.join("whole", v))
-	if err != nil {
-		t.Fatal(err)
+	v := variant{tasks: 3, buckets: 4, batch: 7, filter: "fuse16", inline: true}
+	for seed := uint64(4000); seed < 4002; seed++ {
+		s := newScene(t, seed, oracle.OneToOne, v)
+		want, err := Join(context.Background(), s.join("whole", v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jc := s.join("run", v)
+		jc.StateDir = s.path("state") // of a run that has sealed buckets, and some that were dropped
+		if _, err := interruptedJoin(jc, (want.A.Read+want.B.Read)*3/4); !errors.Is(err, context.Canceled) {
+			t.Fatalf("interrupted: error %v", err)
+		}
+		writeFile(t, s.path("state/run.json"), []byte("{}"))
+		if err := os.RemoveAll(s.path("state/task-000")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Join(context.Background(), jc)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		what := fmt.Sprintf("seed %d, after a half removed state", seed)
+		same(t, what, got, want)
+		s.sameFiles(what, "run", "whole")
 	}
-	writeFile(t, s.path("state/run.json"), []byte("{}"))
-	if err := os.RemoveAll(s.path("state/task-000")); err != nil {
-		t.Fatal(err)
-	}
-	got, err := Join(context.Background(), jc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "after a half removed state", got, want)
-	s.sameFiles("after a half removed state", "run", "whole")
 }
 
 // TestForeignStateIsLeftAlone: databases without joinbench's mark are somebody else's.

@@ -86,6 +86,9 @@ func TestKilledJoinGoesOn(t *testing.T) {
 		"SIGINT":          {1, []syscall.Signal{syscall.SIGINT}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && c.tasks != 3 {
+				t.Skip("short")
+			}
 			p := newPlace(t)
 			k := &killed{t: t, p: p, rng: rng}
 			conf := p.write("join.yaml", strings.Replace(dumpConf, "tasks: 2", fmt.Sprintf("tasks: %d", c.tasks), 1))
