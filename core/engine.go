@@ -327,6 +327,7 @@ func (e *Engine) Levels(deep bool) Levels {
 			if x := t.index[slot]; x != nil {
 				l.IndexBytes += x.Bytes()
 			}
+			l.IndexBytes += 8 * len(t.keys[slot])
 		}
 		l.Open, l.Sealed = max(l.Open, open), max(l.Sealed, sealed)
 		l.FilterBytes += t.set.Bytes()

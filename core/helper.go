@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"joinbench/buckets"
@@ -18,6 +19,7 @@ type helper struct {
 	results chan job
 	ready   []job // results of inline jobs
 	open    int   // jobs started and not collected
+	seals   int   // of these, seals
 	builder fusefilter.Builder
 	done    chan struct{}
 }
@@ -28,12 +30,12 @@ type job interface {
 	finish(t *Task) error
 }
 
-// maxOpen is how many jobs may be open when a batch ends: with more the task waits, so that a backlog of seals (a
-// dump is read far faster than a stream) cannot hold more arenas than that. One batch starts at most a seal and a
-// drop for each slot, which is why the queues never fill up.
+// maxSeals is how many seals may be open when a batch ends: with more the task waits, so that a backlog of them (a dump
+// is read far faster than a stream) cannot hold more arenas than that. One batch starts at most a seal and a drop for
+// each slot, and a filter and a summary may be open besides, which is why the queues never fill up.
 const (
-	maxOpen  = 3
-	maxQueue = maxOpen + 4*buckets.MaxSlots
+	maxSeals = 3
+	maxQueue = maxSeals + 4*buckets.MaxSlots
 )
 
 func newHelper(inline bool) *helper {
@@ -55,6 +57,9 @@ func (h *helper) loop() {
 
 func (h *helper) start(j job) {
 	h.open++
+	if _, ok := j.(*sealJob); ok {
+		h.seals++
+	}
 	if h.inline {
 		j.run(h)
 		h.ready = append(h.ready, j)
@@ -82,6 +87,9 @@ func (h *helper) next(wait bool) job {
 		}
 	}
 	h.open--
+	if _, ok := j.(*sealJob); ok {
+		h.seals--
+	}
 	return j
 }
 
@@ -111,9 +119,8 @@ type sealJob struct {
 func (j *sealJob) run(h *helper) {
 	defer j.since(time.Now())
 	if j.err = j.seal.Run(); j.err == nil && j.kind != fusefilter.None {
-		j.filter, j.buildErr = h.builder.Build(j.kind, j.seal.Hashes)
+		j.filter, j.buildErr = h.builder.Build(j.kind, slices.Clone(j.seal.Hashes))
 	}
-	j.seal.Hashes = nil
 }
 
 func (j *sealJob) finish(t *Task) error {
@@ -140,12 +147,12 @@ func (j *sealJob) finish(t *Task) error {
 		return nil
 	}
 	t.set.SetMaybe(b.Slot)
-	t.install(b.Slot, j.filter, j.buildErr)
+	t.install(b.Slot, j.filter, j.seal.Hashes, j.buildErr)
 	return nil
 }
 
 // install puts a filter in, if it could be built; a bucket without one stays maybe.
-func (t *Task) install(slot int, f *fusefilter.Filter, err error) {
+func (t *Task) install(slot int, f *fusefilter.Filter, hashes []uint64, err error) {
 	if err != nil {
 		t.stats.BuildFailed++
 		return
@@ -158,6 +165,9 @@ func (t *Task) install(slot int, f *fusefilter.Filter, err error) {
 	t.stats.FilterBytes += uint64(f.Bytes())
 	t.stats.BuildTime += f.BuildTime()
 	t.set.Install(slot, f)
+	if t.cfg.Summary {
+		t.keys[slot] = hashes
+	}
 	t.summarise()
 }
 
@@ -174,9 +184,8 @@ type scanJob struct {
 func (j *scanJob) run(h *helper) {
 	defer j.since(time.Now())
 	if j.err = j.scan.Run(); j.err == nil {
-		j.filter, j.buildErr = h.builder.Build(j.task.cfg.Filter, j.scan.Hashes)
+		j.filter, j.buildErr = h.builder.Build(j.task.cfg.Filter, slices.Clone(j.scan.Hashes))
 	}
-	j.scan.Hashes = nil
 }
 
 func (j *scanJob) finish(t *Task) error {
@@ -185,7 +194,7 @@ func (j *scanJob) finish(t *Task) error {
 		return fmt.Errorf("reading the hashes of bucket %d: %w", j.scan.Bucket.Epoch, j.err)
 	}
 	if slot := j.scan.Bucket.Slot; t.ring.AtSlot(slot) == j.scan.Bucket {
-		t.install(slot, j.filter, j.buildErr)
+		t.install(slot, j.filter, j.scan.Hashes, j.buildErr)
 	}
 	return nil
 }
@@ -206,36 +215,32 @@ func (t *Task) summarise() {
 	j := &summaryJob{kind: t.cfg.Filter, cover: t.set.Cover(t.set.Filtered())}
 	for slot := range t.cfg.Slots {
 		if j.cover.Mask()>>slot&1 != 0 {
-			j.scans = append(j.scans, t.ring.ScanHashes(t.ring.AtSlot(slot)))
+			j.lists = append(j.lists, t.keys[slot])
 		}
 	}
 	t.summaryBusy = true
 	t.help.start(j)
 }
 
-// summaryJob builds one filter over the keys of several buckets.
+// summaryJob builds one filter over the keys of several buckets. Their hashes are kept in RAM while summaries are on, 8
+// bytes a row: to read them from the tables again took two thirds of the helper's time, and pushed what the task
+// probes out of the caches.
 type summaryJob struct {
 	timed
 	kind     fusefilter.Kind
 	cover    fusefilter.Cover
-	scans    []*buckets.HashScan
+	lists    [][]uint64 // ascending; shared, read only
 	summary  *fusefilter.Summary
-	err      error
 	buildErr error
 }
 
 func (j *summaryJob) run(h *helper) {
 	defer j.since(time.Now())
-	var lists [][]uint64
-	for _, s := range j.scans {
-		if err := s.Run(); err != nil {
-			j.err = fmt.Errorf("reading the hashes of bucket %d: %w", s.Bucket.Epoch, err)
-			return
-		}
-		lists = append(lists, s.Hashes)
-		s.Hashes = nil
+	union := mergeAll(j.lists)
+	if len(j.lists) == 1 {
+		union = slices.Clone(union) // a build reorders what it is given
 	}
-	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, mergeAll(lists), j.cover)
+	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, union, j.cover)
 }
 
 // mergeAll merges ascending lists into one, each hash once, two and two: the lists are in order already, so nothing
@@ -276,8 +281,6 @@ func (j *summaryJob) finish(t *Task) error {
 	t.summaryBusy = false
 	t.stats.HelperTime += j.took
 	switch {
-	case j.err != nil:
-		return j.err
 	case j.buildErr != nil:
 		t.stats.BuildFailed++
 	default:
@@ -385,6 +388,7 @@ func (t *Task) dropBelow(floor int64) error {
 			t.index[b.Slot] = nil // a seal that still runs reads no index
 		}
 		t.set.Clear(b.Slot)
+		t.keys[b.Slot] = nil
 		t.stats.DroppedTotal++
 	}
 	for _, j := range jobs {
@@ -397,7 +401,7 @@ func (t *Task) dropBelow(floor int64) error {
 func (t *Task) collect(wait bool) error {
 	var errs []error
 	for {
-		j := t.help.next(wait || t.help.open > maxOpen)
+		j := t.help.next(wait || t.help.seals > maxSeals)
 		if j == nil {
 			return errors.Join(errs...)
 		}

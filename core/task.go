@@ -21,7 +21,9 @@ type Task struct {
 	// index of open and sealing buckets, by slot; nil elsewhere.
 	index [buckets.MaxSlots]*fusefilter.OpenIndex
 	spare []*fusefilter.OpenIndex
-	help  *helper
+	// keys are the hashes of the sealed buckets that have a filter, while summaries are on; by slot, ascending.
+	keys [buckets.MaxSlots][]uint64
+	help *helper
 
 	// The batch in progress. All of it is reused.
 	hashes  []uint64

@@ -145,7 +145,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		return nil, err
 	}
 	b.Progress.phase("prepare")
-	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open)
+	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open, true, false)
 	b.sink = newTruthSink(b.gen.gen, b.Dir)
 	if err := b.state.start(b.c, b.feed, b.sink); err != nil {
 		return nil, err

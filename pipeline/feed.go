@@ -33,8 +33,10 @@ const (
 	// chunksAhead is how many decoded chunks wait for the engine. It is what bounds the memory: beyond these there
 	// are only the one that is being filled and those of the engine's batch, however many that takes.
 	chunksAhead = 3
-	// chunksKept is how many empty chunks wait for the decoder: those of a batch of 4,096 and a few more.
-	chunksKept = 8
+	// chunksKept is how many empty chunks wait for the decoder beyond those: a batch of 4,096, and one.
+	chunksKept = 5
+	// chunksInTurns is chunksAhead for B when decoders and engine take turns: 128 Ki B of four partitions, 10 MB.
+	chunksInTurns = 32
 )
 
 // feed is a core.Source that reads and decodes ahead, one goroutine for each partition.
@@ -46,6 +48,11 @@ type feed struct {
 	parts  [2][]*feedPart
 	size   int
 	wg     sync.WaitGroup
+
+	turns *turns // nil: decoders and engine work side by side
+	// keepRaw: chunks keep the raw records, for side outputs. Else each decoder has one place for them, which stays in
+	// its core's cache: a chunk is 80 bytes a record instead of 450.
+	keepRaw bool
 
 	readTime, decodeTime [2]atomic.Int64 // ns, by side
 }
@@ -63,26 +70,38 @@ type feedPart struct {
 // feedChunk is a chunk and everything behind it. What core sees are slices of rows.
 type feedChunk struct {
 	core.Chunk
-	part  *feedPart
-	rows  projection.Rows
+	part *feedPart
+	rows projection.Rows
+	raw  rawRecords
+}
+
+// rawRecords are the records of one read, and the bytes that they point into.
+type rawRecords struct {
 	recs  []projection.Record
 	arena []byte
 }
 
-// record is the raw record of a row.
-func record(r core.Ref) *projection.Record { return &r.Chunk.Owner.(*feedChunk).recs[r.Row] }
+// record is the raw record of a row, if the feed keeps them.
+func record(r core.Ref) *projection.Record { return &r.Chunk.Owner.(*feedChunk).raw.recs[r.Row] }
 
 // newFeed prepares a feed; the engine starts each partition where it wants to begin.
-func newFeed(ctx context.Context, specs [2]*projection.Spec, parts [2][]core.Partition, open openReader) *feed {
+//
+// With inTurns decoders and engine take turns, and B is read further ahead, so that a turn is worth its while.
+func newFeed(ctx context.Context, specs [2]*projection.Spec, parts [2][]core.Partition, open openReader, inTurns, keepRaw bool) *feed {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &feed{ctx: ctx, cancel: cancel, open: open, spec: specs, size: chunkRecords}
+	f := &feed{ctx: ctx, cancel: cancel, open: open, spec: specs, size: chunkRecords, keepRaw: keepRaw}
 	if n := len(parts[core.A]) + len(parts[core.B]); n > manyPartitions {
 		f.size = max(minChunk, chunkRecords*manyPartitions/n)
+	}
+	ahead := [2]int{chunksAhead, chunksAhead}
+	if inTurns {
+		f.turns = newTurns()
+		ahead[core.B] = chunksInTurns
 	}
 	for s, list := range parts {
 		for i, p := range list {
 			f.parts[s] = append(f.parts[s], &feedPart{Partition: p, side: core.Side(s), index: i,
-				ready: make(chan *feedChunk, chunksAhead), free: make(chan *feedChunk, chunksKept)})
+				ready: make(chan *feedChunk, ahead[s]), free: make(chan *feedChunk, ahead[s]+chunksKept)})
 		}
 	}
 	return f
@@ -104,6 +123,9 @@ func (f *feed) Start(side core.Side, part int, place int64) error {
 	if err != nil {
 		return err
 	}
+	if f.turns != nil {
+		f.turns.join()
+	}
 	f.wg.Go(func() { f.decode(p, r) })
 	return nil
 }
@@ -111,21 +133,53 @@ func (f *feed) Start(side core.Side, part int, place int64) error {
 // decode reads one partition to its end.
 func (f *feed) decode(p *feedPart, r reader) {
 	defer close(p.ready)
+	if f.turns != nil {
+		defer f.turns.rest()
+	}
 	dec := f.spec[p.side].NewDecoder()
+	var raw rawRecords
 	for {
+		if f.turns != nil && !f.turns.enter() {
+			p.err = context.Canceled
+			return
+		}
 		c := p.empty()
-		if err := f.fillChunk(c, r, dec); err != nil {
+		if f.keepRaw {
+			raw = c.raw
+		}
+		err := f.fillChunk(c, &raw, r, dec)
+		if f.keepRaw {
+			c.raw = raw
+		}
+		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				p.err = err
 			}
 			return
 		}
-		select {
-		case p.ready <- c:
-		case <-f.ctx.Done():
-			p.err = f.ctx.Err()
+		if err := f.hand(p, c); err != nil {
+			p.err = err
 			return
 		}
+	}
+}
+
+// hand gives a chunk to the engine, as soon as it has room.
+func (f *feed) hand(p *feedPart, c *feedChunk) error {
+	select {
+	case p.ready <- c:
+		return nil
+	default:
+	}
+	if f.turns != nil {
+		f.turns.rest()
+		defer f.turns.wake()
+	}
+	select {
+	case p.ready <- c:
+		return nil
+	case <-f.ctx.Done():
+		return f.ctx.Err()
 	}
 }
 
@@ -141,38 +195,38 @@ func (p *feedPart) empty() *feedChunk {
 	}
 }
 
-func (f *feed) fillChunk(c *feedChunk, r reader, dec *projection.Decoder) error {
-	if cap(c.recs) < f.size {
-		c.recs = make([]projection.Record, f.size)
+func (f *feed) fillChunk(c *feedChunk, raw *rawRecords, r reader, dec *projection.Decoder) error {
+	if cap(raw.recs) < f.size {
+		raw.recs = make([]projection.Record, f.size)
 	}
-	c.recs, c.arena = c.recs[:f.size], c.arena[:0]
+	raw.recs, raw.arena = raw.recs[:f.size], raw.arena[:0]
 	start := time.Now()
-	n, err := r.Read(c.recs, &c.arena)
+	n, err := r.Read(raw.recs, &raw.arena)
 	read := time.Now()
 	if err != nil {
 		return err
 	}
-	c.recs = c.recs[:n]
+	raw.recs = raw.recs[:n]
 	c.rows.Reset()
-	for i := range c.recs {
-		dec.Append(&c.rows, &c.recs[i])
+	for i := range raw.recs {
+		dec.Append(&c.rows, &raw.recs[i])
 	}
-	c.share(r)
+	c.share(raw.recs, r)
 	f.readTime[c.part.side].Add(int64(read.Sub(start)))
 	f.decodeTime[c.part.side].Add(int64(time.Since(read)))
 	return nil
 }
 
 // share makes the core.Chunk of what was decoded; the arrays are the same.
-func (c *feedChunk) share(r reader) {
-	n := len(c.recs)
+func (c *feedChunk) share(recs []projection.Record, r reader) {
+	n := len(recs)
 	k := &c.Chunk
 	k.Side, k.Part, k.Partition, k.N, k.Owner = c.part.side, c.part.index, c.part.ID, n, c
 	k.Time, k.Keys, k.KeyOff, k.Body, k.BodyOff = c.rows.Time, c.rows.Keys, c.rows.KeyOff, c.rows.Body, c.rows.BodyOff
 	k.Fate, k.Offset, k.Place = k.Fate[:0], k.Offset[:0], k.Place[:0]
 	for i := range n {
 		k.Fate = append(k.Fate, core.Fate(c.rows.Fate[i]))
-		k.Offset = append(k.Offset, c.recs[i].Offset)
+		k.Offset = append(k.Offset, recs[i].Offset)
 		k.Place = append(k.Place, r.placeAfter(i-1))
 	}
 	k.Place = append(k.Place, r.placeAfter(n-1))
@@ -181,6 +235,10 @@ func (c *feedChunk) share(r reader) {
 // Next implements core.Source.
 func (f *feed) Next(side core.Side, part int) (*core.Chunk, error) {
 	p := f.parts[side][part]
+	if f.turns != nil && len(p.ready) == 0 {
+		f.turns.begin()
+		defer f.turns.end()
+	}
 	c, ok := <-p.ready
 	if !ok {
 		if p.err != nil && !errors.Is(p.err, context.Canceled) {
@@ -203,6 +261,9 @@ func (f *feed) Done(c *core.Chunk) {
 // Close stops the decoders and waits for them.
 func (f *feed) Close() {
 	f.cancel()
+	if f.turns != nil {
+		f.turns.stop()
+	}
 	f.wg.Wait()
 }
 

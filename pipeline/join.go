@@ -247,7 +247,7 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 	}
 	j.feed = newFeed(ctx, j.c.spec, parts, func(side core.Side, part int, place int64) (reader, error) {
 		return cursorReader{j.inputs[side].NewCursor(parts[side][part].ID, capture.Position(place))}, nil
-	})
+	}, false, j.Late != "" || j.Dead != "" || j.Unmatched != "")
 	j.sink = newFileSink(j)
 	if err := j.state.start(j.c, j.feed, j.sink); err != nil {
 		return nil, err
