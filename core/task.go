@@ -15,7 +15,7 @@ import (
 // Task joins one part of the keys. One goroutine at a time calls it; between batches that is the engine's.
 type Task struct {
 	cfg  *Config
-	hash func(key []byte) uint64
+	hash func(key []byte) uint64 // nil: xxh3
 	ring *buckets.Ring
 	set  *fusefilter.Set
 	// index of open and sealing buckets, by slot; nil elsewhere.
@@ -66,9 +66,6 @@ type window struct {
 func newTask(cfg *Config, ring *buckets.Ring) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg.Inline),
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots, cfg.Summary)}
-	if t.hash == nil {
-		t.hash = xxh3.Hash
-	}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)
 		b := ring.AtSlot(slot)
@@ -139,10 +136,13 @@ func (t *Task) store(rows []slice) error {
 
 // rowHash is the engine's when it routed by it, else computed here.
 func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
-	if c.Hash != nil {
+	switch {
+	case c.Hash != nil:
 		return c.Hash[row]
+	case t.hash != nil:
+		return t.hash(c.Key(row))
 	}
-	return t.hash(c.Key(row))
+	return xxh3.Hash(c.Key(row)) // not through a variable, so that short keys are hashed inline
 }
 
 func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, error) {
