@@ -24,6 +24,9 @@ type Gen struct {
 	tmplA  []template
 	tmplB  []template
 	salt   uint64
+	// lateDecoys is the share, in 2^-64, of absent B that ask for a late A: one in 64, and on average each late A
+	// once. A key that is asked hundreds of times makes one false positive of a filter hundreds.
+	lateDecoys uint64
 
 	countOnce sync.Once
 	expected  int64
@@ -40,6 +43,8 @@ func New(c Config) (*Gen, error) {
 	if err != nil {
 		return nil, err
 	}
+	decoys := min(1.0/64, c.LateShareA*float64(g.nA)/float64(max(g.nB, 1)))
+	g.lateDecoys = uint64(decoys * (1 << 63) * 2)
 	g.keys = newKeyMaker(c, g.salt)
 	g.tmplA, g.tmplB = templatesA(c, string(g.keys.blank)), templatesB(c, string(g.keys.blank))
 	return g, nil

@@ -112,11 +112,11 @@ func (g *Gen) expired(j int64) fate {
 	return fate{KindAbsent, -1, t}
 }
 
-// absent gives B j a key of its own; where there are late A, one in 64 gets the key
+// absent gives B j a key of its own; where there are late A, one in 64 at most gets the key
 // of a late one.
 func (g *Gen) absent(j int64) fate {
 	t := g.b.inTime(j)
-	if g.a.odd.p > 0 && mix(uint64(j)^g.salt)>>58 == 0 {
+	if mix(uint64(j)^g.salt) < g.lateDecoys {
 		if i := g.lateANear(t - g.someAge(j)); i >= 0 {
 			return fate{KindLatePartner, i, t}
 		}
