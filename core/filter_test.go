@@ -90,7 +90,7 @@ func TestFilterBooks(t *testing.T) {
 // expectBooks books one B by asking every filter of its window alone.
 func expectBooks(t *testing.T, task *Task, r Ref, seen map[string]bool, s *TaskStats) {
 	key := string(r.Chunk.Key(r.Row))
-	at, h := r.Chunk.Time[r.Row], task.hash([]byte(key))
+	at, h := r.Chunk.Time[r.Row], task.hashOf([]byte(key))
 	asked, falseMaybe, present := 0, uint64(0), false
 	for epoch := (at - task.cfg.After) / 100; epoch <= at/100; epoch++ {
 		b := task.ring.At(epoch)

@@ -136,13 +136,18 @@ func (t *Task) store(rows []slice) error {
 
 // rowHash is the engine's when it routed by it, else computed here.
 func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
-	switch {
-	case c.Hash != nil:
+	if c.Hash != nil {
 		return c.Hash[row]
-	case t.hash != nil:
-		return t.hash(c.Key(row))
 	}
-	return xxh3.Hash(c.Key(row)) // not through a variable, so that short keys are hashed inline
+	return t.hashOf(c.Key(row))
+}
+
+// hashOf calls xxh3 directly and not through a variable, so that the hash of a short key is inlined.
+func (t *Task) hashOf(key []byte) uint64 {
+	if t.hash != nil {
+		return t.hash(key)
+	}
+	return xxh3.Hash(key)
 }
 
 func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, error) {

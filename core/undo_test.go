@@ -43,7 +43,7 @@ func stateOf(task *Task, keys []string) []bucketState {
 		if x := task.index[slot]; x != nil {
 			s.index = fmt.Sprintf("%d keys %d rows", x.Keys(), x.Len())
 			for _, k := range keys {
-				for row, ok := x.Find(task.hash([]byte(k))); ok; row, ok = x.Next(row) {
+				for row, ok := x.Find(task.hashOf([]byte(k))); ok; row, ok = x.Next(row) {
 					s.index += fmt.Sprintf(" %s:%d", k, row)
 				}
 			}
