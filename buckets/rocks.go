@@ -27,6 +27,7 @@ import (
 )
 
 // Names of column families. A bucket's family carries its epoch, so that an old handle never means a new bucket.
+
 const (
 	defaultFamily = "default"
 	metaFamily    = "meta"
@@ -51,33 +52,23 @@ const (
 )
 
 // liveC counts C objects by purpose; all are zero when every store is closed.
+
 var liveC struct{ stores, families atomic.Int64 }
 
 // Shared is what all tasks of a process have in common: the block cache. Background threads are shared anyway,
+
 // they belong to RocksDB's default environment.
-type Shared struct {
-	cache   *grocksdb.Cache
-	journal uint64 // write buffer of each task's journal
-}
 
 // NewShared divides a budget in bytes: an eighth is the block cache, for meta and journal (sealed families are read by
+
 // mmap), an eighth the write buffers of the journals.
-func NewShared(memory int64, tasks int) *Shared {
-	eighth := uint64(max(memory, 0)) / 8
-	// Every database uses the default environment without being told. It must not be told: Options.SetEnv of the
-	// binding takes the handle over, so that a second Options would get a null pointer.
-	env := grocksdb.NewDefaultEnv()
-	env.SetBackgroundThreads(1)
-	env.SetHighPriorityBackgroundThreads(1)
-	env.Destroy()
-	return &Shared{cache: grocksdb.NewLRUCache(eighth),
-		journal: min(max(eighth/uint64(max(tasks, 1)), minJournalBuffer), maxJournalBuffer)}
-}
 
 // Close frees what is shared; the stores are closed before.
+
 func (s *Shared) Close() { s.cache.Destroy() }
 
 // Rocks is the Backend on RocksDB: one database in one directory for one task.
+
 type Rocks struct {
 	dir    string
 	shared *Shared
@@ -107,7 +98,9 @@ type rocksFamily struct {
 func (f *rocksFamily) Epoch() int64 { return f.epoch }
 
 // cptr is the C pointer inside a grocksdb object: the binding has no getter, and each of its types that is used
+
 // here holds it as its first field, which init checks.
+
 func cptr[T any](obj *T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(obj)) }
 
 func init() {
@@ -121,6 +114,7 @@ func init() {
 }
 
 // OpenRocks opens or makes the database of a task. The directory must be locked by the caller (LockDir).
+
 func OpenRocks(dir string, shared *Shared) (*Rocks, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -139,63 +133,12 @@ func OpenRocks(dir string, shared *Shared) (*Rocks, error) {
 }
 
 // removeLeftovers deletes tables that a crash left before they were ingested.
+
 func removeLeftovers(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "ingest-*.sst"))
 	for _, f := range left {
 		_ = os.Remove(f) // one that stays is overwritten by the next of its name
 	}
-}
-
-func (r *Rocks) makeOptions() {
-	r.dbOpts = grocksdb.NewDefaultOptions()
-	o := r.dbOpts
-	o.SetCreateIfMissing(true)
-	o.SetCreateIfMissingColumnFamilies(true)
-	o.SetAllowMmapReads(true) // sealed tables are read in place: no block cache, no copy
-	o.SetMaxOpenFiles(-1)
-	o.SetMaxTotalWalSize(walLimit)
-	o.SetInfoLogLevel(grocksdb.WarnInfoLogLevel)
-	o.SetKeepLogFileNum(2)
-	o.SetManifestPreallocationSize(manifestAhead)
-	o.SetStatsDumpPeriodSec(0)
-	o.SetStatsPersistPeriodSec(0)
-	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
-
-	r.bucketOpts = r.familyOptions(64 << 10) // nothing is ever put into a bucket's memtable
-	table := grocksdb.NewDefaultBlockBasedTableOptions()
-	table.SetBlockSize(blockSize)
-	table.SetNoBlockCache(true)
-	table.SetFormatVersion(5)
-	r.bucketOpts.SetBlockBasedTableFactory(table)
-	table.Destroy()
-	r.bucketOpts.SetDisableAutoCompactions(true)
-
-	r.journalOpts = r.familyOptions(r.shared.journal)
-	r.metaOpts = r.familyOptions(1 << 20)
-	for _, opts := range []*grocksdb.Options{r.journalOpts, r.metaOpts} {
-		table := grocksdb.NewDefaultBlockBasedTableOptions()
-		table.SetBlockCache(r.shared.cache)
-		opts.SetBlockBasedTableFactory(table)
-		table.Destroy()
-	}
-
-	r.read = grocksdb.NewDefaultReadOptions()
-	r.scan = grocksdb.NewDefaultReadOptions()
-	r.scan.SetFillCache(false)
-	r.write = grocksdb.NewDefaultWriteOptions()
-	r.writeSync = grocksdb.NewDefaultWriteOptions()
-	r.writeSync.SetSync(true)
-	// A write that meets a dropped family must not poison the database (cases.md, B38).
-	r.write.SetIgnoreMissingColumnFamilies(true)
-	r.writeSync.SetIgnoreMissingColumnFamilies(true)
-}
-
-func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
-	o := grocksdb.NewDefaultOptions()
-	o.SetCompression(grocksdb.NoCompression) // mmap reads pin uncompressed blocks without a copy
-	o.SetWriteBufferSize(buffer)
-	o.SetMaxWriteBufferNumber(3)
-	return o
 }
 
 func (r *Rocks) open() error {
@@ -240,6 +183,7 @@ func (r *Rocks) open() error {
 }
 
 // takeErr turns the C error of the last call into a Go one and frees it.
+
 func takeErr(e **C.char) error {
 	if *e == nil {
 		return nil
@@ -251,6 +195,7 @@ func takeErr(e **C.char) error {
 }
 
 // Lookup implements Backend.
+
 func (r *Rocks) Lookup(l *Lookups) error {
 	r.groupPtr, r.groupEnd = r.groupPtr[:0], r.groupEnd[:0]
 	for _, g := range l.Groups {
@@ -291,6 +236,7 @@ func bytePtr(b []byte) *C.char {
 }
 
 // Write implements Backend.
+
 func (r *Rocks) Write(w *Write) error {
 	for i, v := range [3]uint64{w.Batch, w.CutBelow, w.CutAbove + 1} {
 		binary.BigEndian.PutUint64(r.batchKey[i][:], v)
@@ -314,9 +260,11 @@ func (r *Rocks) Write(w *Write) error {
 }
 
 // SyncLog implements Backend.
+
 func (r *Rocks) SyncLog() error { return r.db.FlushWAL(true) }
 
 // WriteRun implements Backend: one SST, ingested into a family made for it.
+
 func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
 	path := filepath.Join(r.dir, fmt.Sprintf("ingest-%d.sst", epoch))
 	stats, err := r.writeSST(path, rows)
@@ -348,7 +296,9 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 }
 
 // writeSST writes the rows into one table file. Its pages stay in the page cache: the filter's scan, the next matches
+
 // and the ingest read them.
+
 func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error) {
 	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
 	defer C.free(unsafe.Pointer(cErr))
@@ -390,6 +340,7 @@ func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error
 }
 
 // ScanHashes implements Backend.
+
 func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
 	defer it.Close()
@@ -406,6 +357,7 @@ func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 }
 
 // ScanValues implements Backend.
+
 func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
 	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
 	defer it.Close()
@@ -422,6 +374,7 @@ func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
 }
 
 // DropFamily implements Backend. The files go when the handle is destroyed, which is here.
+
 func (r *Rocks) DropFamily(f Family) error {
 	rf := f.(*rocksFamily)
 	// The drop is on disk at once. So must be the write that took the bucket's mark away: without it, after a power
@@ -439,6 +392,7 @@ func (r *Rocks) DropFamily(f Family) error {
 }
 
 // Families implements Backend.
+
 func (r *Rocks) Families() []Family {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -450,6 +404,7 @@ func (r *Rocks) Families() []Family {
 }
 
 // Meta implements Backend.
+
 func (r *Rocks) Meta(key string) ([]byte, bool, error) {
 	s, err := r.db.GetCF(r.read, r.fixed[1], []byte(key))
 	if err != nil {
@@ -463,6 +418,7 @@ func (r *Rocks) Meta(key string) ([]byte, bool, error) {
 }
 
 // ScanMeta implements Backend.
+
 func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error) error {
 	it := r.db.NewIteratorCF(r.scan, r.fixed[1])
 	defer it.Close()
@@ -479,6 +435,7 @@ func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error)
 }
 
 // ScanJournal implements Backend.
+
 func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
 	it := r.db.NewIteratorCF(r.scan, r.fixed[2])
 	defer it.Close()
@@ -500,6 +457,7 @@ func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
 }
 
 // DiskBytes implements Backend: every file in the directory.
+
 func (r *Rocks) DiskBytes() int64 {
 	entries, _ := os.ReadDir(r.dir)
 	var n int64
@@ -512,6 +470,7 @@ func (r *Rocks) DiskBytes() int64 {
 }
 
 // MemoryBytes implements Backend.
+
 func (r *Rocks) MemoryBytes() int64 {
 	n := int64(0)
 	add := func(h *grocksdb.ColumnFamilyHandle, props ...string) {
@@ -532,6 +491,7 @@ func (r *Rocks) MemoryBytes() int64 {
 }
 
 // Close implements Backend: every handle before the database, the default one too.
+
 func (r *Rocks) Close() error {
 	C.jb_store_free(r.c)
 	C.free(unsafe.Pointer(r.cErr))
@@ -546,14 +506,4 @@ func (r *Rocks) Close() error {
 	r.destroyOptions()
 	liveC.stores.Add(-1)
 	return nil
-}
-
-func (r *Rocks) destroyOptions() {
-	for _, o := range []*grocksdb.Options{r.dbOpts, r.bucketOpts, r.journalOpts, r.metaOpts} {
-		o.Destroy()
-	}
-	r.read.Destroy()
-	r.scan.Destroy()
-	r.write.Destroy()
-	r.writeSync.Destroy()
 }

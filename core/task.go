@@ -13,6 +13,7 @@ import (
 )
 
 // Task joins one part of the keys. One goroutine at a time calls it; between batches that is the engine's.
+
 type Task struct {
 	cfg  *Config
 	hash func(key []byte) uint64 // nil: xxh3
@@ -45,6 +46,7 @@ type Task struct {
 }
 
 // candidate is one place where a B may find its A, in the order of the B.
+
 type candidate struct {
 	pos  uint32
 	slot uint16
@@ -53,6 +55,7 @@ type candidate struct {
 }
 
 // window is which buckets can hold a partner of a B, as long as its time stays in [from, to).
+
 type window struct {
 	from, to     int64
 	open, sealed uint64
@@ -62,7 +65,9 @@ type window struct {
 }
 
 // NewTask makes the task of a ring, whose open buckets get their indexes again and whose sealed ones their
+
 // filters, by the helper; until then they are maybe.
+
 func newTask(cfg *Config, ring *buckets.Ring) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg.Inline),
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots, cfg.Summary)}
@@ -93,12 +98,14 @@ func (t *Task) reindex(b *buckets.Bucket) {
 }
 
 // begin forgets the last batch's results.
+
 func (t *Task) begin() {
 	clear(t.matches) // they point into chunks
 	t.matches, t.inVain, t.closed, t.copies = t.matches[:0], t.inVain[:0], t.closed[:0], t.copies[:0]
 }
 
 // store puts A rows into the open buckets of their time.
+
 func (t *Task) store(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
@@ -135,6 +142,7 @@ func (t *Task) store(rows []slice) error {
 }
 
 // rowHash is the engine's when it routed by it, else computed here.
+
 func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
 	if c.Hash != nil {
 		return c.Hash[row]
@@ -143,6 +151,7 @@ func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
 }
 
 // hashOf calls xxh3 directly and not through a variable, so that the hash of a short key is inlined.
+
 func (t *Task) hashOf(key []byte) uint64 {
 	if t.hash != nil {
 		return t.hash(key)
@@ -169,7 +178,9 @@ func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, 
 }
 
 // ask lets B rows ask, in order: hash all, find the candidates of all, read the sealed ones in one go, then pair
+
 // one B after another, since an A that one of them uses up is gone for the next.
+
 func (t *Task) ask(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
@@ -188,6 +199,7 @@ func (t *Task) ask(rows []slice) error {
 }
 
 // gather hashes the keys, decides by time which sealed buckets each B may ask, and counts that.
+
 func (t *Task) gather(rows []slice) {
 	t.hashes, t.masks = t.hashes[:0], t.masks[:0]
 	t.window = window{} // buckets may have changed since the last batch
@@ -212,7 +224,9 @@ func (t *Task) gather(rows []slice) {
 }
 
 // moveWindow finds the buckets that can hold an A with tB - after <= tA <= tB + before, and for which other times
+
 // the answer is the same.
+
 func (t *Task) moveWindow(at int64) {
 	width := t.cfg.Width
 	lowest, highest := buckets.EpochOf(at-t.cfg.After, width), buckets.EpochOf(at+t.cfg.Before, width)
@@ -247,6 +261,7 @@ func (t *Task) moveWindow(at int64) {
 }
 
 // findCandidates asks open indexes and filters, and reads what the filters let through.
+
 func (t *Task) findCandidates(rows []slice) error {
 	n := len(t.hashes)
 	t.cands, t.probes = t.cands[:0], t.probes[:0]
@@ -280,199 +295,31 @@ func (t *Task) findCandidates(rows []slice) error {
 }
 
 // pair settles one B after another.
-func (t *Task) pair(rows []slice) error {
-	first, at := 0, 0 // rows[at] starts at position first
-	next := 0         // first position that is not settled, for those in vain
-	for i := 0; i < len(t.cands); {
-		pos := t.cands[i].pos
-		for int(pos) >= first+len(rows[at].rows) {
-			first += len(rows[at].rows)
-			at++
-		}
-		ref := Ref{rows[at].chunk, rows[at].rows[int(pos)-first]}
-		end := i + 1
-		for end < len(t.cands) && t.cands[end].pos == pos {
-			end++
-		}
-		found, err := t.best(ref, t.cands[i:end])
-		if err != nil {
-			return err
-		}
-		if found.entry != nil {
-			t.use(found)
-			t.matches = append(t.matches, Match{Ref: ref, pos: pos, Entry: found.entry})
-			if t.cfg.KeepUnmatched {
-				t.vain(rows, next, int(pos))
-				next = int(pos) + 1
-			}
-		}
-		i = end
-	}
-	if t.cfg.KeepUnmatched {
-		t.vain(rows, next, len(t.hashes))
-	}
-	return nil
-}
 
 // vain lists the B of positions from..to-1 as unmatched.
-func (t *Task) vain(rows []slice, from, to int) {
-	first := 0
-	for _, s := range rows {
-		for i := max(from, first); i < min(to, first+len(s.rows)); i++ {
-			t.inVain = append(t.inVain, Ref{s.chunk, s.rows[i-first]})
-		}
-		first += len(s.rows)
-	}
-}
 
 // found is the A that a B pairs with, if entry is not nil.
-type found struct {
-	bucket *buckets.Bucket
-	row    uint32
-	entry  []byte
-}
 
 // use consumes the A of a pair. In one-to-many it stays; the mark is only needed to know who never paired.
-func (t *Task) use(f found) {
-	if t.cfg.Cardinality == OneToOne || t.cfg.KeepUnmatched {
-		t.ring.Use(f.bucket, f.row)
-	}
-}
 
 // best is the earliest A, by time, partition and offset, that has the key, lies in the window and still waits.
-func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
-	want := wanted{key: ref.Chunk.Key(ref.Row), one: t.cfg.Cardinality == OneToOne}
-	at := ref.Chunk.Time[ref.Row]
-	want.from, want.to = at-t.cfg.After, at+t.cfg.Before
-	var present, used bool
-	empty := 0
-	for _, c := range cands {
-		b := t.ring.AtSlot(int(c.slot))
-		if c.open {
-			t.bestOpen(&want, b, c.at, &best)
-			continue
-		}
-		value := t.ring.Value(int(c.at))
-		if len(value) == 0 {
-			empty++
-			continue
-		}
-		present = true
-		wasUsed, err := t.bestSealed(&want, b, t.probes[c.at].Hash, value, &best)
-		if err != nil {
-			return found{}, fmt.Errorf("bucket %d: %w", b.Epoch, err)
-		}
-		used = used || wasUsed
-	}
-	t.count(at, present, empty, used && best.entry == nil)
-	return best, nil
-}
 
 // count keeps the books of the filters for a B that came to a sealed bucket.
-func (t *Task) count(at int64, present bool, empty int, stale bool) {
-	if !present && empty == 0 {
-		return
-	}
-	counted := t.consultedAt(at) > 0
-	if present {
-		t.stats.Present++
-		if counted {
-			t.stats.Absent--
-		}
-	}
-	if stale {
-		t.stats.Stale++
-	}
-	if counted {
-		t.stats.FilterFalse += uint64(empty)
-		if !present {
-			t.stats.FalsePositives++
-		}
-	}
-}
 
 // consultedAt is how many filters a B of this time asked, 0 if one of its buckets had none yet.
-func (t *Task) consultedAt(at int64) int {
-	if at < t.window.from || at >= t.window.to {
-		open := t.window.open
-		t.moveWindow(at)
-		t.window.open = open
-	}
-	return t.window.consulted
-}
 
 // wanted is what a B looks for.
-type wanted struct {
-	key      []byte
-	from, to int64
-	one      bool // one-to-one: a used A is gone
-}
-
-func (w *wanted) fits(e *buckets.Entry) bool {
-	return e.Time >= w.from && e.Time <= w.to && string(e.Key) == string(w.key)
-}
 
 // bestOpen walks the chain of a hash in an open bucket.
-func (t *Task) bestOpen(w *wanted, b *buckets.Bucket, head uint32, best *found) {
-	index := t.index[b.Slot]
-	for row, ok := head, true; ok; row, ok = index.Next(row) {
-		if w.one && b.Used(row) {
-			continue
-		}
-		raw := b.Entry(row)
-		e, err := buckets.ParseEntry(raw)
-		if err != nil || !w.fits(&e) {
-			continue // an arena holds what Append made of it, so err is nil
-		}
-		if best.entry == nil || buckets.EntryBefore(raw, best.entry) {
-			*best = found{b, row, raw}
-		}
-	}
-}
 
 // bestSealed walks the entries of a hash in a sealed bucket, earliest first, chunk by chunk: the first that fits is
+
 // the bucket's best. used says whether one of the key was there and is used up.
-func (t *Task) bestSealed(w *wanted, b *buckets.Bucket, hash uint64, value []byte, best *found) (used bool, err error) {
-	for chunk := uint32(1); ; chunk++ {
-		it := buckets.IterValue(value)
-		for row, raw, ok := it.Next(); ok; row, raw, ok = it.Next() {
-			e, err := buckets.ParseEntry(raw)
-			if err != nil {
-				return used, err
-			}
-			if !w.fits(&e) {
-				continue
-			}
-			if w.one && b.Used(row) {
-				used = true
-				continue
-			}
-			if best.entry == nil || buckets.EntryBefore(raw, best.entry) {
-				if chunk > 1 {
-					raw = t.copy(raw)
-				}
-				*best = found{b, row, raw}
-			}
-			return used, nil
-		}
-		if err := it.Err(); err != nil || !buckets.HasMore(value) {
-			return used, err
-		}
-		t.stats.Lookups++
-		if value, err = t.ring.ReadChunk(b.Slot, hash, chunk); err != nil {
-			return used, err
-		}
-	}
-}
 
 // copy keeps an entry until the next batch.
-func (t *Task) copy(raw []byte) []byte {
-	from := len(t.copies)
-	t.copies = append(t.copies, raw...)
-	return t.copies[from:len(t.copies):len(t.copies)]
-}
 
 // close hands over the A that end with the buckets below a floor and never paired, if that is wanted.
+
 func (t *Task) close(floor int64) error {
 	if !t.cfg.KeepUnmatched {
 		return nil
@@ -490,6 +337,7 @@ func (t *Task) close(floor int64) error {
 }
 
 // dueBelow lists the live buckets under a floor by time.
+
 func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
 	var due []*buckets.Bucket
 	for slot := range t.cfg.Slots {
@@ -502,6 +350,7 @@ func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
 }
 
 // commit journals the batch; with one task the commit record goes with it.
+
 func (t *Task) commit(n uint64, record []byte) error {
 	start := time.Now()
 	err := t.ring.Commit(n, record)
@@ -518,6 +367,7 @@ func (t *Task) commit(n uint64, record []byte) error {
 }
 
 // undo goes back to the last commit: what the batch stored and used is as it was.
+
 func (t *Task) undo() {
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)

@@ -1,0 +1,84 @@
+//go:build cgo
+
+package buckets
+
+import "github.com/linxGnu/grocksdb"
+
+type Shared struct {
+	cache   *grocksdb.Cache
+	journal uint64 // write buffer of each task's journal
+}
+
+func NewShared(memory int64, tasks int) *Shared {
+	eighth := uint64(max(memory, 0)) / 8
+	// Every database uses the default environment without being told. It must not be told: Options.SetEnv of the
+	// binding takes the handle over, so that a second Options would get a null pointer.
+	env := grocksdb.NewDefaultEnv()
+	env.SetBackgroundThreads(1)
+	env.SetHighPriorityBackgroundThreads(1)
+	env.Destroy()
+	return &Shared{cache: grocksdb.NewLRUCache(eighth),
+		journal: min(max(eighth/uint64(max(tasks, 1)), minJournalBuffer), maxJournalBuffer)}
+}
+
+func (r *Rocks) makeOptions() {
+	r.dbOpts = grocksdb.NewDefaultOptions()
+	o := r.dbOpts
+	o.SetCreateIfMissing(true)
+	o.SetCreateIfMissingColumnFamilies(true)
+	o.SetAllowMmapReads(true) // sealed tables are read in place: no block cache, no copy
+	o.SetMaxOpenFiles(-1)
+	o.SetMaxTotalWalSize(walLimit)
+	o.SetInfoLogLevel(grocksdb.WarnInfoLogLevel)
+	o.SetKeepLogFileNum(2)
+	o.SetManifestPreallocationSize(manifestAhead)
+	o.SetStatsDumpPeriodSec(0)
+	o.SetStatsPersistPeriodSec(0)
+	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
+
+	r.bucketOpts = r.familyOptions(64 << 10) // nothing is ever put into a bucket's memtable
+	table := grocksdb.NewDefaultBlockBasedTableOptions()
+	table.SetBlockSize(blockSize)
+	table.SetNoBlockCache(true)
+	table.SetFormatVersion(5)
+	r.bucketOpts.SetBlockBasedTableFactory(table)
+	table.Destroy()
+	r.bucketOpts.SetDisableAutoCompactions(true)
+
+	r.journalOpts = r.familyOptions(r.shared.journal)
+	r.metaOpts = r.familyOptions(1 << 20)
+	for _, opts := range []*grocksdb.Options{r.journalOpts, r.metaOpts} {
+		table := grocksdb.NewDefaultBlockBasedTableOptions()
+		table.SetBlockCache(r.shared.cache)
+		opts.SetBlockBasedTableFactory(table)
+		table.Destroy()
+	}
+
+	r.read = grocksdb.NewDefaultReadOptions()
+	r.scan = grocksdb.NewDefaultReadOptions()
+	r.scan.SetFillCache(false)
+	r.write = grocksdb.NewDefaultWriteOptions()
+	r.writeSync = grocksdb.NewDefaultWriteOptions()
+	r.writeSync.SetSync(true)
+	// A write that meets a dropped family must not poison the database (cases.md, B38).
+	r.write.SetIgnoreMissingColumnFamilies(true)
+	r.writeSync.SetIgnoreMissingColumnFamilies(true)
+}
+
+func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
+	o := grocksdb.NewDefaultOptions()
+	o.SetCompression(grocksdb.NoCompression) // mmap reads pin uncompressed blocks without a copy
+	o.SetWriteBufferSize(buffer)
+	o.SetMaxWriteBufferNumber(3)
+	return o
+}
+
+func (r *Rocks) destroyOptions() {
+	for _, o := range []*grocksdb.Options{r.dbOpts, r.bucketOpts, r.journalOpts, r.metaOpts} {
+		o.Destroy()
+	}
+	r.read.Destroy()
+	r.scan.Destroy()
+	r.write.Destroy()
+	r.writeSync.Destroy()
+}
