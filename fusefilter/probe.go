@@ -21,12 +21,12 @@ func (s *Set) Stats() Stats { return s.probes }
 // From 256 to 8,192 the size of the chunk made no difference above noise; at 1,024 the scratch is 28 KiB.
 const chunk = 1024
 
-// scratch is the working memory of one chunk: the hashes that the summary let through, side by side.
+// scratch is the working memory of one chunk: hashes that ask the same tables, side by side.
 type scratch struct {
 	hash  [chunk]uint64
 	mixed [chunk]uint64 // hash mixed with the seed of the table that is being read
 	mask  [chunk]uint64
-	from  [chunk]uint32 // position in the chunk
+	from  [chunk]uint32 // position in the batch
 }
 
 // Probe clears in masks[i] the bits of buckets that do not hold hashes[i]. On entry a mask has the slots
@@ -36,18 +36,12 @@ type scratch struct {
 func (s *Set) Probe(hashes, masks []uint64) {
 	masks = masks[:len(hashes)]
 	s.probes.Hashes += uint64(len(hashes))
-	for len(hashes) > 0 {
-		n := min(chunk, len(hashes))
-		s.probeChunk(hashes[:n], masks[:n])
-		hashes, masks = hashes[n:], masks[n:]
-	}
-}
-
-// probeChunk clears the bits of one chunk, in the order of cost: what needs no hash, what one question
-// settles, and the rest filter by filter.
-func (s *Set) probeChunk(hashes, masks []uint64) {
-	for i := range masks {
-		masks[i] &^= s.empty
+	// In the order of cost: what needs no hash, what one question settles, and the rest filter by filter. Each step
+	// goes over all hashes, so that the summary is not pushed out of the caches by the tables behind it.
+	if s.empty != 0 {
+		for i := range masks {
+			masks[i] &^= s.empty
+		}
 	}
 	if s.sum != nil {
 		switch s.sum.kind {
@@ -63,19 +57,23 @@ func (s *Set) probeChunk(hashes, masks []uint64) {
 	s.askFilters(hashes, masks, s.filtered&^s.covered)
 }
 
-// askFilters puts the hashes to the filters of some slots.
+// askFilters puts the hashes to the filters of some slots, a chunk of those that ask one at a time.
 func (s *Set) askFilters(hashes, masks []uint64, slots uint64) {
-	n, union := s.gather(hashes, masks, slots)
-	if n == 0 {
+	if slots == 0 {
 		return
 	}
-	switch s.kind {
-	case Fuse8:
-		askSlots(&s.t8, union, &s.work, n)
-	case Fuse16:
-		askSlots(&s.t16, union, &s.work, n)
+	for at := 0; at < len(hashes); {
+		var n int
+		var union uint64
+		n, union, at = s.gather(hashes, masks, slots, at)
+		switch s.kind {
+		case Fuse8:
+			askSlots(&s.t8, union, &s.work, n)
+		case Fuse16:
+			askSlots(&s.t16, union, &s.work, n)
+		}
+		s.scatter(masks, n, slots)
 	}
-	s.scatter(masks, n, slots)
 }
 
 // askSummary clears the covered bits of every hash that the summary denies. There is no branch on the
@@ -97,25 +95,23 @@ func askSummary[T fingerprint](s *Set, t *table[T], hashes, masks []uint64) {
 	s.probes.SummaryNo += denied
 }
 
-// gather collects the hashes that have one of these slots left to ask, and the union of what they ask.
-func (s *Set) gather(hashes, masks []uint64, slots uint64) (n int, union uint64) {
-	if slots == 0 {
-		return 0, 0
-	}
+// gather collects, from a position on, the hashes that have one of these slots left to ask, and the union of what they
+// ask. It ends when a chunk is full, and says where.
+func (s *Set) gather(hashes, masks []uint64, slots uint64, at int) (n int, union uint64, next int) {
 	w := &s.work
 	masks = masks[:len(hashes)]
 	asked := 0
-	for i, h := range hashes {
-		m := masks[i]
+	for ; at < len(hashes) && n < chunk; at++ {
+		m := masks[at]
 		k := n & (chunk - 1) // n < chunk; the mask tells the compiler
-		w.hash[k], w.mask[k], w.from[k] = h, m, uint32(i)
+		w.hash[k], w.mask[k], w.from[k] = hashes[at], m, uint32(at)
 		m &= slots
 		union |= m
 		asked += bits.OnesCount64(m)
 		n += int(nonzero(m))
 	}
 	s.probes.FilterAsked += uint64(asked)
-	return n, union
+	return n, union, at
 }
 
 // askSlots reads the tables of the union one after another, each for all n hashes. A hash that does not
