@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -175,4 +176,19 @@ func benchHotKey(b *testing.B, n int, sealed bool) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N*n), "ns/event")
+}
+
+// BenchmarkHash is the hash of a type-tagged key, by its length.
+func BenchmarkHash(b *testing.B) {
+	for _, n := range []int{17, 21, 37, 129, 1025} {
+		b.Run(fmt.Sprintf("bytes=%d", n), func(b *testing.B) {
+			task, key := &Task{}, make([]byte, n)
+			var sum uint64
+			for i := 0; b.Loop(); i++ {
+				key[0] = byte(i)
+				sum += task.hashOf(key)
+			}
+			runtime.KeepAlive(sum)
+		})
+	}
 }

@@ -41,3 +41,22 @@ func TestExamples(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeExample: the README prints what the command does.
+func TestReadmeExample(t *testing.T) {
+	want, err := os.ReadFile(filepath.Join("..", "..", "examples", "joined.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := "bin/joinbench join -c examples/join.yaml --a examples/orders.ndjson --b examples/payments.ndjson\n"
+	if !strings.Contains(string(readme), command) {
+		t.Errorf("README.md does not show %q", command)
+	}
+	if block := "```json\n" + string(want) + "```\n"; !strings.Contains(string(readme), block) {
+		t.Errorf("README.md does not show what the command prints:\n%s", want)
+	}
+}
