@@ -44,7 +44,9 @@ func (s system) environment(dir string) Environment {
 	}
 	e.GOGC, e.GOMEMLIMIT = goLimits()
 	if dir != "" {
-		e.FS, e.Disk = s.fileSystem(dir)
+		if e.FS, e.Disk = s.fileSystem(dir); e.FS == "" {
+			e.FS = fileSystemType(nearest(dir))
+		}
 	}
 	e.HostID = s.hostID(&e)
 	return e

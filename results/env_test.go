@@ -108,7 +108,15 @@ func TestEnvironmentOfThisMachine(t *testing.T) {
 	if e := CollectEnvironment(""); e.GOGC != -1 || e.GOMEMLIMIT != nil {
 		t.Errorf("Go's limits, off, are %d, %v", e.GOGC, e.GOMEMLIMIT)
 	}
-	if runtime.GOOS == "linux" && (e.CPU == "" || e.MemBytes == 0 || e.Kernel == "" || e.FS == "") {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if e.CPU == "" || e.MemBytes == 0 || e.Kernel == "" || e.FS == "" {
 		t.Errorf("not found on Linux: %+v", e)
+	}
+	// The list of mounts and the kernel agree, where both know. In a chroot only the kernel does.
+	fs, _ := system{root: "/"}.fileSystem(t.TempDir())
+	if kernel := fileSystemType(t.TempDir()); fs != "" && kernel != "" && fs != kernel && kernel != "ext4" {
+		t.Errorf("the list of mounts says %s, the kernel %s", fs, kernel)
 	}
 }
