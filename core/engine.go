@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -354,11 +353,3 @@ func (e *Engine) Place(side Side, part int) int64 { return e.gate.parts[side][pa
 
 // Tasks is the number of tasks.
 func (e *Engine) Tasks() int { return len(e.tasks) }
-
-// Times are the goroutine times so far: on A, on B, and of the helpers.
-func (e *Engine) Times() (a, b, helper time.Duration) {
-	for _, t := range e.tasks {
-		a, b, helper = a+t.stats.StoreTime, b+t.stats.AskTime, helper+t.stats.HelperTime
-	}
-	return a, b, helper
-}

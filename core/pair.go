@@ -114,9 +114,7 @@ func (t *Task) count(at int64, present bool, empty int, stale bool) {
 
 func (t *Task) consultedAt(at int64) int {
 	if at < t.window.from || at >= t.window.to {
-		open := t.window.open
 		t.moveWindow(at)
-		t.window.open = open
 	}
 	return t.window.consulted
 }
