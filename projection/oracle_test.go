@@ -49,6 +49,7 @@ func lookup(raw json.RawMessage, steps []step) json.RawMessage {
 		return raw
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a number that no float64 holds (1e999) is valid JSON and may be the value asked for
 	open, err := dec.Token()
 	if err != nil {
 		panic(err)
