@@ -333,11 +333,9 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 	}
 	r.journalBytes += int64(len(w.Record))
 	if len(w.Record) > 0 || len(w.Meta) > 0 {
-		failpoint.Hit(failpoint.JournalBefore)
-		if err := r.flush(); err != nil {
+		if err := r.flushBetween(failpoint.JournalBefore, failpoint.JournalAfter); err != nil {
 			return err
 		}
-		failpoint.Hit(failpoint.JournalAfter)
 	}
 	for _, b := range r.touched {
 		b.endBatch()
@@ -355,7 +353,7 @@ func (r *Ring) Maintain() error {
 	}
 	r.write.reset()
 	r.checkpoint(&r.write)
-	return r.flush()
+	return r.flushBetween(failpoint.CutBefore, failpoint.CutAfter)
 }
 
 // JournalBytes is what the last Commit journaled: bytes of appended entries and of used rows.
@@ -365,23 +363,29 @@ func (r *Ring) JournalBytes() (appended, used int) { return r.lastAppended, r.la
 func (r *Ring) WriteCommit(record []byte) error {
 	r.write.reset()
 	r.write.put(metaCommit, record)
-	failpoint.Hit(failpoint.CommitBefore)
-	err := r.flush()
-	failpoint.Hit(failpoint.CommitAfter)
-	return err
+	return r.flushBetween(failpoint.CommitBefore, failpoint.CommitAfter)
 }
 
 // flush writes r.write, and remembers a failure for good.
-func (r *Ring) flush() error {
+func (r *Ring) flush() error { return r.flushBetween("", "") }
+
+// flushBetween is flush with a failpoint before and after it.
+func (r *Ring) flushBetween(before, after string) error {
 	if r.err != nil {
 		return r.err
 	}
 	r.write.Sync = r.opt.Sync == SyncBatch
-	if err := r.store.Write(&r.write); err != nil {
-		r.err = fmt.Errorf("state is read-only from here: %w", err)
-		return r.err
+	err := failpoint.Hit(before)
+	if err == nil {
+		err = r.store.Write(&r.write)
 	}
-	return nil
+	if err == nil {
+		err = failpoint.Hit(after)
+	}
+	if err != nil {
+		r.err = fmt.Errorf("state is read-only from here: %w", err)
+	}
+	return r.err
 }
 
 // SyncJob makes everything that was written before it outlive a power cut. Run may be called from any goroutine, once.

@@ -272,7 +272,9 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 		_ = os.Remove(path)
 		return nil, stats, err
 	}
-	failpoint.Hit(failpoint.SSTFinish)
+	if err := failpoint.Hit(failpoint.SSTFinish); err != nil {
+		return nil, stats, err
+	}
 	handle, err := r.db.CreateColumnFamily(r.bucketOpts, bucketFamily+strconv.FormatInt(epoch, 10))
 	if err != nil {
 		_ = os.Remove(path)
@@ -283,7 +285,9 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 	r.mu.Lock()
 	r.families[epoch] = f
 	r.mu.Unlock()
-	failpoint.Hit(failpoint.IngestBefore)
+	if err := failpoint.Hit(failpoint.IngestBefore); err != nil {
+		return nil, stats, errors.Join(err, r.DropFamily(f))
+	}
 	ingest := grocksdb.NewDefaultIngestExternalFileOptions()
 	defer ingest.Destroy()
 	ingest.SetMoveFiles(true)
@@ -291,8 +295,7 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 	if err := r.db.IngestExternalFileCF(handle, []string{path}, ingest); err != nil {
 		return nil, stats, errors.Join(err, r.DropFamily(f), os.Remove(path))
 	}
-	failpoint.Hit(failpoint.IngestAfter)
-	return f, stats, nil
+	return f, stats, failpoint.Hit(failpoint.IngestAfter)
 }
 
 // writeSST writes the rows into one table file. Its pages stay in the page cache: the filter's scan, the next matches

@@ -149,11 +149,9 @@ func (r *Ring) FinishSeal(j *SealJob) (*DropJob, error) {
 	r.write.reset()
 	r.write.put(sealedKey(b.Epoch), b.encodeMark())
 	r.checkpoint(&r.write)
-	failpoint.Hit(failpoint.MarkBefore)
-	if err := r.flush(); err != nil {
+	if err := r.flushBetween(failpoint.MarkBefore, failpoint.MarkAfter); err != nil {
 		return nil, err
 	}
-	failpoint.Hit(failpoint.MarkAfter)
 	b.arena.release()
 	return nil, nil
 }
@@ -192,11 +190,16 @@ func (j *DropJob) Run() error {
 	if j.family == nil {
 		return nil
 	}
-	failpoint.Hit(failpoint.DropBefore)
-	if err := j.store.DropFamily(j.family); err != nil {
+	err := failpoint.Hit(failpoint.DropBefore)
+	if err == nil {
+		err = j.store.DropFamily(j.family)
+	}
+	if err == nil {
+		err = failpoint.Hit(failpoint.DropAfter)
+	}
+	if err != nil {
 		return fmt.Errorf("dropping bucket %d: %w", j.Epoch, err)
 	}
-	failpoint.Hit(failpoint.DropAfter)
 	return nil
 }
 
@@ -220,11 +223,9 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 	for _, b := range gone {
 		jobs = append(jobs, r.drop(b))
 	}
-	failpoint.Hit(failpoint.FloorBefore)
-	if err := r.flush(); err != nil {
-		return nil, err // the marks are still there, and want their families
+	if err := r.flushBetween(failpoint.FloorBefore, failpoint.FloorAfter); err != nil {
+		return nil, err // the marks may still be there, and want their families
 	}
-	failpoint.Hit(failpoint.FloorAfter)
 	return jobs, nil
 }
 

@@ -167,7 +167,9 @@ func (e *Engine) compute(b *batch, to bounds) error {
 		return err
 	}
 	e.collect(b)
-	failpoint.Hit(failpoint.OutputBefore)
+	if err := failpoint.Hit(failpoint.OutputBefore); err != nil {
+		return err
+	}
 	return e.sink.Results(&e.out)
 }
 
@@ -242,7 +244,9 @@ func (e *Engine) commit() error {
 		return err
 	}
 	e.record = record
-	failpoint.Hit(failpoint.OutputAfter)
+	if err := failpoint.Hit(failpoint.OutputAfter); err != nil {
+		return err
+	}
 	if len(e.tasks) == 1 {
 		return e.tasks[0].commit(e.batch, record)
 	}

@@ -1,10 +1,17 @@
-// Package failpoint has named places at which a test lets the process die, so that crashes hit each step of a commit,
-// a seal and a drop on purpose and not by luck.
+// Package failpoint has named places at which a test lets the process die or a step fail, so that crashes and errors
+// hit each step of a commit, a seal and a drop on purpose and not by luck.
 //
-// In a normal build Hit is an empty function and costs nothing. With the build tag `failpoints` the environment variable
-// JOINBENCH_FAILPOINT arms one point: "journal.after=3" kills the process, as kill -9 does, at its third Hit. Nothing
-// else of the program changes.
+// Unarmed, Hit is one load: the points lie on steps that are taken once a batch or less. There are two ways to arm them:
+//
+//   - A test sets a function with Set; what it returns is the result of the step.
+//   - A build with the tag `failpoints` reads the environment variable JOINBENCH_FAILPOINT: "journal.after=3" kills the
+//     process, as kill -9 does, at the third Hit of that point. No other build looks at the environment.
 package failpoint
+
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // The points, in the order in which an event meets them.
 const (
@@ -15,10 +22,12 @@ const (
 	OutputBefore  = "output.before"  // results are computed, none of them has left the process
 	OutputAfter   = "output.after"   // all have, nothing is committed
 	SSTFinish     = "sst.finish"     // a run is a file, and in no family
-	IngestBefore  = "ingest.before"  // its family is made and empty
+	IngestBefore  = "ingest.before"  // its family is made, and does not have it
 	IngestAfter   = "ingest.after"   // the family has the file, and no mark says so
-	MarkBefore    = "mark.before"    // sealed mark, bitmaps and journal cut are not written
+	MarkBefore    = "mark.before"    // mark, bitmaps and journal cut are not written
 	MarkAfter     = "mark.after"     // they are
+	CutBefore     = "cut.before"     // the journal is about to be shortened between two seals
+	CutAfter      = "cut.after"      // it has been
 	FloorBefore   = "floor.before"   // a bucket is due to drop, its mark is still there
 	FloorAfter    = "floor.after"    // the mark is gone, the family is there
 	DropBefore    = "drop.before"    // the helper is about to drop the family
@@ -28,5 +37,29 @@ const (
 // All lists the points.
 func All() []string {
 	return []string{JournalBefore, JournalAfter, CommitBefore, CommitAfter, OutputBefore, OutputAfter, SSTFinish, IngestBefore,
-		IngestAfter, MarkBefore, MarkAfter, FloorBefore, FloorAfter, DropBefore, DropAfter}
+		IngestAfter, MarkBefore, MarkAfter, CutBefore, CutAfter, FloorBefore, FloorAfter, DropBefore, DropAfter}
+}
+
+var hook atomic.Pointer[func(name string) error]
+
+// Set arms all points with a function, nil disarms them. It is called at each Hit, from any goroutine; an error that it
+// returns is the step's. For tests: one process has one function.
+func Set(fn func(name string) error) {
+	if fn == nil {
+		hook.Store(nil)
+		return
+	}
+	hook.Store(&fn)
+}
+
+// Hit is called at a point; an error means that the step there failed. Any goroutine.
+func Hit(name string) error {
+	fn := hook.Load()
+	if fn == nil {
+		return nil
+	}
+	if err := (*fn)(name); err != nil {
+		return fmt.Errorf("failpoint %s: %w", name, err)
+	}
+	return nil
 }
