@@ -38,9 +38,10 @@ const (
 	maxQueue = maxSeals + 4*buckets.MaxSlots
 )
 
-func newHelper(inline bool) *helper {
-	h := &helper{inline: inline}
-	if !inline {
+func newHelper(cfg *Config) *helper {
+	h := &helper{inline: cfg.Inline}
+	h.builder.Before = cfg.BuildFault
+	if !h.inline {
 		h.jobs, h.results, h.done = make(chan job, maxQueue), make(chan job, maxQueue), make(chan struct{})
 		go h.loop()
 	}

@@ -69,7 +69,7 @@ type window struct {
 // filters, by the helper; until then they are maybe.
 
 func newTask(cfg *Config, ring *buckets.Ring) *Task {
-	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg.Inline),
+	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg),
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots, cfg.Summary)}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)

@@ -146,4 +146,8 @@ type Config struct {
 	Inline bool
 	// Hash replaces xxh3 (tests: weak and constant hashes must still give right joins).
 	Hash func(key []byte) uint64
+	// ArenaBytes is what the open buckets of one task may hold in RAM before the largest is spilled; 0: no limit.
+	ArenaBytes int64
+	// BuildFault, if set, is called before each filter is built; its error is the build's (tests).
+	BuildFault func(kind fusefilter.Kind, keys int) error
 }

@@ -13,6 +13,7 @@ import (
 	"joinbench/capture"
 	"joinbench/config"
 	"joinbench/core"
+	"joinbench/fusefilter"
 	"joinbench/results"
 )
 
@@ -34,8 +35,11 @@ type JoinConfig struct {
 	Progress              *Progress
 	// Inline makes sealing and filters take place at the same batch in every run.
 	Inline bool
-	// Hash replaces xxh3 in tests.
-	Hash func(key []byte) uint64
+	// Hash replaces xxh3, ArenaBytes what state.memory leaves for the open buckets of a task, and BuildFault makes
+	// builds of filters fail: for tests.
+	Hash       func(key []byte) uint64
+	ArenaBytes int64
+	BuildFault func(kind fusefilter.Kind, keys int) error
 }
 
 // Join joins two record files and returns what it counted. Interrupted through the context it returns the context's
@@ -82,7 +86,7 @@ func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 	}
 	c.core.Drain = !jc.NoDrain
 	c.core.KeepUnmatched = jc.Unmatched != ""
-	c.core.Inline, c.core.Hash = jc.Inline, jc.Hash
+	c.core.Inline, c.core.Hash, c.core.ArenaBytes, c.core.BuildFault = jc.Inline, jc.Hash, jc.ArenaBytes, jc.BuildFault
 	j := &fileJoin{JoinConfig: jc, c: c, tasks: jc.Config.TaskCount(jc.Cores)}
 	if err := j.checkOutFiles(); err != nil {
 		return nil, err
