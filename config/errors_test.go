@@ -30,8 +30,8 @@ func TestMessages(t *testing.T) {
 
 		// unknown values
 		{"type: iner", `type: unknown value "iner" (allowed: inner; did you mean "inner"?)`},
-		{"state: {filter: off}", `state.filter: unknown value "off" (allowed: fuse8, fuse16, none)`},
-		{"state: {filter: Fuse8}", `state.filter: unknown value "Fuse8" (allowed: fuse8, fuse16, none; did you mean "fuse8"?)`},
+		{"state: {filter: off}", `state.filter: unknown value "off" (allowed: fuse8, fuse16, fuse32, bloom, none)`},
+		{"state: {filter: Fuse8}", `state.filter: unknown value "Fuse8" (allowed: fuse8, fuse16, fuse32, bloom, none; did you mean "fuse8"?)`},
 		{"state: {sync: always}", `state.sync: unknown value "always" (allowed: none, interval, batch)`},
 		{"state: {filter: }", `state.filter has no value (leave the key out for its default)`},
 		{"state: {filter: null}", `state.filter has no value`},
@@ -127,8 +127,8 @@ func TestMessages(t *testing.T) {
 		{"a: {key: $.x, kind: table}\n" + b + w, `a.kind: table is not supported by this build yet (supported: stream)`},
 		{a + "b: {key: $.x, kind: broadcast}\n" + w, `b.kind: broadcast is not supported by this build yet (supported: stream)`},
 		{"a: {key: $.x, store: offset}\n" + b + w, `a.store: offset is not supported by this build yet (supported: projection, full)`},
-		{"state: {filter: fuse32}", `state.filter: fuse32 is not supported by this build yet (supported: fuse8, fuse16, none)`},
-		{"state: {filter: bloom}", `state.filter: bloom is not supported by this build yet`},
+		{"state: {filter: fuse32}", ""},
+		{"state: {filter: bloom}", ""},
 		{"delivery: exactly-once", `delivery: exactly-once is not supported by this build yet (supported: at-least-once)`},
 		{"output: {key: id}", `output.key: id is not supported by this build yet (supported: join-key)`},
 		{"kafka: {changelog: on}", `kafka.changelog: "on" is not supported by this build yet (supported: auto)`},
@@ -217,7 +217,7 @@ func TestExcerpt(t *testing.T) {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	_, err = Parse([]byte("grace: 1s\nstate: {buckets: 4, filter: é, width: 10}\ntype: iner\n"), "j")
-	want = `j:2: state.filter: unknown value "é" (allowed: fuse8, fuse16, none)
+	want = `j:2: state.filter: unknown value "é" (allowed: fuse8, fuse16, fuse32, bloom, none)
      1 | grace: 1s
 >    2 | state: {buckets: 4, filter: é, width: 10}
        |                             ^
@@ -254,7 +254,7 @@ func TestManyFaultsEnd(t *testing.T) {
 
 func TestSetMessages(t *testing.T) {
 	for _, c := range []struct{ key, value, want string }{
-		{"state.filter", "fuse9", `flag --x: state.filter: unknown value "fuse9" (allowed: fuse8, fuse16, none; did you mean "fuse8"?)`},
+		{"state.filter", "fuse9", `flag --x: state.filter: unknown value "fuse9" (allowed: fuse8, fuse16, fuse32, bloom, none; did you mean "fuse8"?)`},
 		{"state.fliter", "none", `flag --x: unknown key "state.fliter" (did you mean "state.filter"?)`},
 		{"filter", "none", `unknown key "filter" (did you mean "state.filter"?)`},
 		{"nothing.here", "1", `unknown key "nothing.here" (known here: a, b, window`},

@@ -66,7 +66,7 @@ func joinLeaves(j *Join) []leaf {
 		stringLeaf("state.dir", &j.State.Dir, true),
 		intLeaf("state.buckets", &j.State.Buckets, 2, 64),
 		auto(durationLeaf("state.width", &j.State.Width, time.Millisecond), &j.State.Width, j.Width),
-		enumLeaf("state.filter", &j.State.Filter, "fuse8", "fuse16", "none", "fuse32", "bloom").first(3),
+		enumLeaf("state.filter", &j.State.Filter, "fuse8", "fuse16", "fuse32", "bloom", "none").leaf,
 		sizeLeaf("state.memory", &j.State.Memory, 1<<20, 1<<50),
 		tasksLeaf("state.tasks", &j.State.Tasks),
 		enumLeaf("state.sync", &j.State.Sync, "none", "interval", "batch").leaf,

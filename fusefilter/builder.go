@@ -26,7 +26,8 @@ type Builder struct {
 // nothing of it and shares no memory with the builder. Every hash is asked for before the filter is handed
 // over, so a filter that exists has no false negatives; that is one more read of three cells a hash.
 //
-// No hashes make a filter that says *no* to everything, kind None one that says *maybe* to everything.
+// No hashes make a filter that says *no* to everything; a kind that is not in RAM (None, Bloom) makes one that
+// says *maybe* to everything and takes no memory.
 func (b *Builder) Build(kind Kind, hashes []uint64) (*Filter, error) {
 	start := time.Now()
 	f := &Filter{kind: kind, keys: len(hashes)}
@@ -40,11 +41,13 @@ func (b *Builder) Build(kind Kind, hashes []uint64) (*Filter, error) {
 	}
 	var err error
 	switch kind {
-	case None:
+	case None, Bloom:
 	case Fuse8:
 		err = build(&f.t8, &b.fuse, hashes)
 	case Fuse16:
 		err = build(&f.t16, &b.fuse, hashes)
+	case Fuse32:
+		err = build(&f.t32, &b.fuse, hashes)
 	default:
 		err = errors.New("no such kind")
 	}

@@ -8,7 +8,7 @@
 //  1. While a bucket is open, an [OpenIndex] holds it exactly: hash to newest row, rows of one hash
 //     chained. A static filter cannot take inserts; the index can, and it can go back (Undo).
 //  2. When a bucket is sealed, a [Builder] turns its distinct hashes into a [Filter], a binary fuse filter
-//     with 8 or 16-bit fingerprints. This runs beside the hot path, on any goroutine. It may fail; the
+//     with 8, 16 or 32-bit fingerprints. This runs beside the hot path, on any goroutine. It may fail; the
 //     bucket then stays *maybe*, and the build can be tried again.
 //  3. The task installs the filter in its [Set], which has one slot (one bit of a mask) for each bucket
 //     of the ring. A slot that nobody said anything about is *maybe*: a filter that is missing after a
@@ -30,15 +30,23 @@
 // # What it costs
 //
 // A binary fuse filter reads three places of one array for one answer and needs about 9 bits a key for
-// 8-bit fingerprints and 18 for 16-bit ones; small sets cost more (TestFilterSize has the table):
+// 8-bit fingerprints, 18 for 16-bit ones and 36 for 32-bit ones; small sets cost more (TestFilterSize has the table):
 //
 //	keys        100   1,000   10,000   100,000   1,000,000
-//	fuse8      13.4    12.3     10.2       9.4         9.0   bits a key
-//	fuse16     26.9    24.6     20.5      18.8        18.1   bits a key
+//	fuse8      15.4    11.3     10.2       9.5         9.0   bits a key
+//	fuse16     30.7    22.5     20.5      19.0        18.1   bits a key
+//	fuse32     61.4    45.1     41.0      38.0        36.2   bits a key
 //
-// The false-positive probability of one filter is 2^-8 or 2^-16 whatever the size. A probe that asks many
+// The false-positive probability of one filter is 2^-8, 2^-16 or 2^-32 whatever the size. A probe that asks many
 // filters pays for each (see [Predict]): sixteen buckets of fuse8 let 6.1 % of absent hashes through,
-// sixteen of fuse16 0.024 %. Building takes about 26 bytes a key of memory, which the Builder keeps.
+// sixteen of fuse16 0.024 %, sixteen of fuse32 one in 270 million. Building takes about 26 bytes a key of memory, which the Builder keeps.
+//
+// # Without a filter here
+//
+// Two kinds build nothing, and every bucket that holds something is *maybe*: None, where each of them is
+// looked up, and Bloom, where the store is expected to keep a bloom filter of its own in the tables. It is
+// listed here so that a configuration has one list of kinds and a report a prediction ([PerFilter]);
+// [Kind.InRAM] tells them from the others.
 //
 // # Not saved
 //

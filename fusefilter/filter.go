@@ -8,7 +8,7 @@ import (
 )
 
 // fingerprint is the cell of a table.
-type fingerprint interface{ uint8 | uint16 }
+type fingerprint interface{ uint8 | uint16 | uint32 }
 
 // table is a binary fuse filter laid out for asking: the same content as xorfilter's, in memory of its
 // own. It asks what xorfilter's Contains asks, in two steps, so that a batch can share the first between
@@ -31,8 +31,8 @@ func mix(hash, seed uint64) uint64 {
 	return h ^ h>>33
 }
 
-// residue is 0 for every mixed hash that the table was built with, and for one in 2^8 or 2^16 others. One
-// of the three places lies in each of three neighbouring segments.
+// residue is 0 for every mixed hash that the table was built with, and for one in 2^8, 2^16 or 2^32
+// others, by the bits of a cell. One of the three places lies in each of three neighbouring segments.
 func (t *table[T]) residue(m uint64) T {
 	hi, _ := bits.Mul64(m, uint64(t.span))
 	a := uint32(hi)
@@ -63,10 +63,11 @@ type Filter struct {
 	took time.Duration
 	t8   table[uint8]  // kind Fuse8
 	t16  table[uint16] // kind Fuse16
+	t32  table[uint32] // kind Fuse32
 }
 
-// Contains says whether the hash may be in the set. A filter of kind None says true, unless it was built
-// with no hashes at all; then every kind says false.
+// Contains says whether the hash may be in the set. A filter of a kind that is not in RAM says true, unless it
+// was built with no hashes at all; then every kind says false.
 func (f *Filter) Contains(hash uint64) bool {
 	switch {
 	case f.keys == 0:
@@ -75,6 +76,8 @@ func (f *Filter) Contains(hash uint64) bool {
 		return f.t8.residue(mix(hash, f.t8.seed)) == 0
 	case f.kind == Fuse16:
 		return f.t16.residue(mix(hash, f.t16.seed)) == 0
+	case f.kind == Fuse32:
+		return f.t32.residue(mix(hash, f.t32.seed)) == 0
 	}
 	return true
 }
@@ -86,7 +89,7 @@ func (f *Filter) Kind() Kind { return f.kind }
 func (f *Filter) Keys() int { return f.keys }
 
 // Bytes is the memory of the fingerprints.
-func (f *Filter) Bytes() int { return len(f.t8.cells) + 2*len(f.t16.cells) }
+func (f *Filter) Bytes() int { return len(f.t8.cells) + 2*len(f.t16.cells) + 4*len(f.t32.cells) }
 
 // BitsPerKey is the memory of the fingerprints in bits for each hash, 0 when there are no hashes.
 func (f *Filter) BitsPerKey() float64 {

@@ -2,23 +2,29 @@ package fusefilter
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/FastFilter/xorfilter"
 )
 
-var filterKinds = []Kind{Fuse8, Fuse16}
+var (
+	allKinds    = []Kind{None, Fuse8, Fuse16, Fuse32, Bloom}
+	filterKinds = []Kind{Fuse8, Fuse16, Fuse32} // those in RAM
+)
 
 func TestKindNames(t *testing.T) {
-	for _, k := range []Kind{None, Fuse8, Fuse16} {
+	for _, k := range allKinds {
 		got, err := ParseKind(k.String())
 		if err != nil || got != k {
 			t.Errorf("ParseKind(%q) = %v, %v", k.String(), got, err)
 		}
 	}
-	for _, bad := range []string{"", "fuse", "Fuse8", "bloom", "fuse32"} {
+	for _, bad := range []string{"", "fuse", "Fuse8", "bloom10", "fuse64"} {
 		if _, err := ParseKind(bad); err == nil || !strings.Contains(err.Error(), "fuse16") {
 			t.Errorf("ParseKind(%q): %v; want an error that names the kinds", bad, err)
 		}
@@ -83,6 +89,7 @@ func TestSameAnswerAsLibrary(t *testing.T) {
 		ask := append(slices.Clone(h), distinctHashes(rng, 100_000)...)
 		compareWithLibrary[uint8](t, Fuse8, h, ask)
 		compareWithLibrary[uint16](t, Fuse16, h, ask)
+		compareWithLibrary[uint32](t, Fuse32, h, ask)
 	}
 }
 
@@ -119,12 +126,12 @@ func TestHashThatMixesToZero(t *testing.T) {
 	}
 }
 
-func (f *Filter) seed() uint64 { return f.t8.seed + f.t16.seed } // the other one is 0
+func (f *Filter) seed() uint64 { return f.t8.seed + f.t16.seed + f.t32.seed } // the others are 0
 
 func TestEmptyAndNone(t *testing.T) {
 	rng := newRand(t)
 	var b Builder
-	for _, kind := range []Kind{None, Fuse8, Fuse16} {
+	for _, kind := range allKinds {
 		f := mustBuild(t, &b, kind, nil)
 		for _, x := range distinctHashes(rng, 10_000) {
 			if f.Contains(x) {
@@ -207,20 +214,26 @@ func TestFalsePositivesOfOneFilter(t *testing.T) {
 	}
 }
 
-// The table of the package comment.
+// The table of the package comment says what filters take.
 func TestFilterSize(t *testing.T) {
 	rng := newRand(t)
-	want := map[int]float64{100: 15.4, 1000: 11.3, 10_000: 10.2, 100_000: 9.5, 1_000_000: 9.0}
-	for n, bits := range want {
-		h := distinctHashes(rng, n)
-		for _, kind := range filterKinds {
-			f := mustBuild(t, new(Builder), kind, h)
-			expect := bits * float64(map[Kind]int{Fuse8: 1, Fuse16: 2}[kind])
-			if got := f.BitsPerKey(); got < expect-0.15 || got > expect+0.15 {
-				t.Errorf("%s of %d: %.2f bits a key, the package comment says %.1f", kind, n, got, expect)
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := []int{100, 1000, 10_000, 100_000, 1_000_000}
+	for _, kind := range filterKinds {
+		row := regexp.MustCompile(`(?m)^//\t` + kind.String() + `((?: +[0-9.]+){5})   bits a key$`).FindSubmatch(doc)
+		if row == nil {
+			t.Fatalf("the package comment has no row for %s", kind)
+		}
+		for i, want := range strings.Fields(string(row[1])) {
+			f := mustBuild(t, new(Builder), kind, distinctHashes(rng, sizes[i]))
+			if got := strconv.FormatFloat(f.BitsPerKey(), 'f', 1, 64); got != want {
+				t.Errorf("%s of %d: %s bits a key, the package comment says %s", kind, sizes[i], got, want)
 			}
 			if f.BuildTime() <= 0 {
-				t.Errorf("%s of %d was built in %v", kind, n, f.BuildTime())
+				t.Errorf("%s of %d was built in %v", kind, sizes[i], f.BuildTime())
 			}
 		}
 	}

@@ -49,6 +49,8 @@ func (s *Set) Probe(hashes, masks []uint64) {
 			askSummary(s, &s.sum.t8, hashes, masks)
 		case Fuse16:
 			askSummary(s, &s.sum.t16, hashes, masks)
+		case Fuse32:
+			askSummary(s, &s.sum.t32, hashes, masks)
 		}
 	}
 	// Apart, because few hashes have a covered slot left to ask, and all of them the others: together every hash would
@@ -71,6 +73,8 @@ func (s *Set) askFilters(hashes, masks []uint64, slots uint64) {
 			askSlots(&s.t8, union, &s.work, n)
 		case Fuse16:
 			askSlots(&s.t16, union, &s.work, n)
+		case Fuse32:
+			askSlots(&s.t32, union, &s.work, n)
 		}
 		s.scatter(masks, n, slots)
 	}

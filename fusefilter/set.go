@@ -28,6 +28,7 @@ type Set struct {
 	// What Probe reads: the tables of the filters side by side. Only the array of the set's kind is used.
 	t8  [MaxSlots]table[uint8]
 	t16 [MaxSlots]table[uint16]
+	t32 [MaxSlots]table[uint32]
 
 	summarise bool
 	sum       *Filter // nil without a summary
@@ -72,7 +73,7 @@ func (s *Set) SetEmpty(slot int) {
 func (s *Set) Clear(slot int) { s.SetEmpty(slot) }
 
 // Install gives the slot the filter of its sealed bucket: of all its keys. The filter is shared, not
-// copied. A nil filter, or one of kind None, is *maybe*; one without keys is *no*. The slot is not covered
+// copied. A nil filter, or one of a kind that is not in RAM, is *maybe*; one without keys is *no*. The slot is not covered
 // by the summary, which was built before this bucket was sealed.
 func (s *Set) Install(slot int, f *Filter) {
 	s.reset(slot)
@@ -101,13 +102,13 @@ func (s *Set) place(slot int, f *Filter) {
 	case f.keys == 0:
 		s.empty |= 1 << slot
 		return
-	case f.kind == None:
+	case !f.kind.InRAM():
 		return
 	case f.kind != s.kind:
 		panic(fmt.Sprintf("fusefilter: a filter of %s in a set of %s", f.kind, s.kind))
 	}
 	s.filters[slot] = f
-	s.t8[slot], s.t16[slot] = f.t8, f.t16
+	s.t8[slot], s.t16[slot], s.t32[slot] = f.t8, f.t16, f.t32
 	s.filtered |= 1 << slot
 }
 
@@ -124,7 +125,7 @@ func (s *Set) release(slot int) {
 	s.empty &^= bit
 	s.filtered &^= bit
 	s.filters[slot] = nil
-	s.t8[slot], s.t16[slot] = table[uint8]{}, table[uint16]{}
+	s.t8[slot], s.t16[slot], s.t32[slot] = table[uint8]{}, table[uint16]{}, table[uint32]{}
 }
 
 // uncover takes a slot out of the cover of the summary that is installed, and of any that is being built.
@@ -189,7 +190,14 @@ func (s *Set) Bytes() int {
 // Predict is the probability that a probe of this mask finds a filter that says *maybe*, for a hash that
 // is in no sealed bucket: Predict or PredictSummary of the filters that the mask asks now. Slots without a
 // filter count for nothing, they are no false positives.
+//
+// A set of a kind that is not in RAM has no filters to count. There every slot of the mask that is not empty
+// counts as one bucket, so the mask must have sealed buckets only: with None each is looked up for certain,
+// with Bloom the store's own filter turns most of the lookups away.
 func (s *Set) Predict(mask uint64) float64 {
+	if !s.kind.InRAM() {
+		return Predict(s.kind, bits.OnesCount64(mask&(1<<s.slots-1)&^s.empty))
+	}
 	asked := mask & s.filtered
 	covered := bits.OnesCount64(asked & s.covered)
 	alone := bits.OnesCount64(asked) - covered

@@ -35,7 +35,7 @@ func (s *Summary) Filter() *Filter { return s.filter }
 // buckets it is to cover.
 func (b *Builder) BuildSummary(kind Kind, union []uint64, cover Cover) (*Summary, error) {
 	switch {
-	case kind == None:
+	case !kind.InRAM():
 		return nil, fmt.Errorf("%w: a summary needs a kind that filters", ErrBuild)
 	case cover.mask == 0:
 		return nil, fmt.Errorf("%w: a summary needs sealed buckets to cover", ErrBuild)

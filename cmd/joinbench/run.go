@@ -47,7 +47,7 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.profile, "profile", "quick", "built-in profile: "+strings.Join(pipeline.Profiles(), ", "))
 	fl.StringVar(&f.config, "config", "", "profile of your own (a file), instead of --profile")
 	fl.StringVar(&f.out, "out", "", "file for the record (default results/<profile>-<time>-<id>.json)")
-	fl.StringVar(&f.filter, "filter", "", "filter of sealed buckets: fuse16, fuse8, none")
+	fl.StringVar(&f.filter, "filter", "", "filter of sealed buckets: fuse8, fuse16, fuse32, bloom, none")
 	fl.StringVar(&f.summary, "summary", "on", "one more filter in front of those of the buckets: on, off")
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
