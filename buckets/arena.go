@@ -6,8 +6,19 @@ import (
 )
 
 // chunkSize is the unit in which arenas grow: a chunk is never moved or copied, so growth costs no pause and
-// leaves no garbage, and emptied chunks go back to the ring's pool.
-const chunkSize = 1 << 20
+// leaves no garbage, and emptied chunks go back to the ring's pool. With a limit on all arenas it is smaller: the last
+// chunk of each bucket is half empty, and these halves must not be what fills the limit.
+const (
+	chunkSize    = 1 << 20
+	minChunkSize = 1 << 10
+)
+
+func chunkFor(limit int64, slots int) int {
+	if limit <= 0 {
+		return chunkSize
+	}
+	return int(min(max(limit/int64(4*slots), minChunkSize), chunkSize))
+}
 
 // arena holds the rows of one open bucket: per row its hash and where its bytes lie. The bytes of a row are
 // a u32 length and the entry, which is also how journal and SST hold them.
@@ -54,10 +65,20 @@ func (a *arena) appendRaw(hash uint64, entry []byte) uint32 {
 	return uint32(len(a.hashes) - 1)
 }
 
-// size is what the chunks hold in RAM.
-func (a *arena) size() (n int64) {
+// size is what the rows hold in RAM, room to grow included.
+func (a *arena) size() int64 {
+	n := int64(cap(a.hashes)+cap(a.refs)) * 8
 	for _, c := range a.chunks {
 		n += int64(cap(c))
+	}
+	return n
+}
+
+// filled is what of it rows take.
+func (a *arena) filled() int64 {
+	n := int64(len(a.hashes)) * 16
+	if last := len(a.chunks) - 1; last >= 0 {
+		n += int64(last)*int64(a.pool.chunk) + int64(len(a.chunks[last]))
 	}
 	return n
 }
@@ -95,19 +116,20 @@ func (a *arena) truncate(m arenaMark) {
 
 // release gives the memory back to the pool; no row may be asked for afterwards.
 func (a *arena) release() {
-	a.pool.keep = len(a.chunks) // the next bucket of this task takes about as many
+	a.pool.keep = max(len(a.chunks), a.pool.keep/2) // the next bucket of this task takes about as many
 	a.truncate(arenaMark{})
 	a.hashes, a.refs = nil, nil
 }
 
 // chunkPool keeps emptied chunks for the next bucket: a bucket's life frees and takes the same number.
 type chunkPool struct {
-	free [][]byte
-	keep int // chunks kept at most: those of the last bucket that was emptied
+	chunk int // bytes of a chunk
+	free  [][]byte
+	keep  int // chunks kept at most: those of the last bucket that was emptied
 }
 
 func (p *chunkPool) get(n int) []byte {
-	if n > chunkSize {
+	if n > p.chunk {
 		return make([]byte, 0, n)
 	}
 	if last := len(p.free) - 1; last >= 0 {
@@ -115,11 +137,11 @@ func (p *chunkPool) get(n int) []byte {
 		p.free = p.free[:last]
 		return c[:0]
 	}
-	return make([]byte, 0, chunkSize)
+	return make([]byte, 0, p.chunk)
 }
 
 func (p *chunkPool) put(c []byte) {
-	if cap(c) == chunkSize && len(p.free) < p.keep {
+	if cap(c) == p.chunk && len(p.free) < p.keep {
 		p.free = append(p.free, c)
 	}
 }

@@ -12,8 +12,8 @@ type Backend interface {
 
 	// SyncLog makes what Write wrote so far outlive a power cut. Any goroutine.
 	SyncLog() error
-	// WriteRun makes the family of an epoch out of rows that come sorted by key. Any goroutine, one at a time.
-	WriteRun(epoch int64, rows RunSource) (Family, RunStats, error)
+	// WriteRun makes the family of an epoch's run out of rows that come sorted by key. Any goroutine, one at a time.
+	WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error)
 	// ScanHashes appends the distinct hashes of a family in ascending order. Any goroutine.
 	ScanHashes(f Family, dst []uint64) ([]uint64, error)
 	// ScanValues calls fn with each key and value in key order; the slices are valid during the call. Any goroutine.
@@ -34,8 +34,11 @@ type Backend interface {
 	Close() error
 }
 
-// Family is a backend's handle on one sealed bucket.
-type Family interface{ Epoch() int64 }
+// Family is a backend's handle on one run of a bucket.
+type Family interface {
+	Epoch() int64
+	Run() int // 0, 1 … in the order in which they were written
+}
 
 // RunSource hands over the key and value of each chunk, in key order; ok is false at the end. The slices are
 // valid until the next call.
@@ -97,13 +100,20 @@ func eachMeta(meta []byte, fn func(key string, value []byte)) {
 	}
 }
 
-// KeySize is the length of a storage key: hash (8, big endian), run (2), chunk (4).
-const KeySize = 14
+// KeySize is the length of a storage key: hash (8, big endian), chunk (4). Each run has a family of its own.
+const KeySize = 12
 
-func putKey(dst []byte, hash uint64, run uint16, chunk uint32) {
+func putKey(dst []byte, hash uint64, chunk uint32) {
 	binary.BigEndian.PutUint64(dst, hash)
-	binary.BigEndian.PutUint16(dst[8:], run)
-	binary.BigEndian.PutUint32(dst[10:], chunk)
+	binary.BigEndian.PutUint32(dst[8:], chunk)
+}
+
+// keyHash is the hash of a storage key; 0 of what is too short to be one.
+func keyHash(key []byte) uint64 {
+	if len(key) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(key)
 }
 
 // Lookups is one batch of point reads, grouped by family and sorted by key inside a group. Reused.

@@ -95,11 +95,11 @@ func FuzzJournal(f *testing.F) {
 
 // A walk over a value of any bytes ends, gives entries inside the value, as many as its header says, or ErrEntry.
 func FuzzValue(f *testing.F) {
-	a := &arena{pool: &chunkPool{}}
+	part := &writing{arena: arena{pool: &chunkPool{chunk: chunkSize}}}
 	for i := range 3 {
-		a.append(9, &Entry{Time: int64(i), Key: []byte("sk"), Body: []byte("{}")})
+		part.arena.append(9, &Entry{Time: int64(i), Key: []byte("sk"), Body: []byte("{}")})
 	}
-	src := runSource{arena: a, rows: []sealRow{{9, 0}, {9, 1}, {9, 2}}}
+	src := runSource{part: part, rows: []sealRow{{9, 0}, {9, 1}, {9, 2}}}
 	_, value, _ := src.Next()
 	f.Add(value)
 	f.Add(value[:len(value)-1])

@@ -27,7 +27,7 @@ type rocksKit struct {
 }
 
 func newRocksKit(t testing.TB) *rocksKit {
-	shared := NewShared(256<<20, 1)
+	shared := NewShared(SharedOptions{Memory: 256 << 20, Tasks: 1})
 	base := t.TempDir()
 	t.Cleanup(shared.Close)
 	return &rocksKit{dir: filepath.Join(base, "0"), shared: shared, base: base}

@@ -7,20 +7,24 @@ import (
 	"slices"
 )
 
-// Probe is one point read: the chunk of a hash in the sealed bucket of a slot. Tag is the caller's.
+// Probe is one point read: a chunk of a hash in a run of the bucket in a slot. Tag is the caller's.
 type Probe struct {
 	Hash  uint64
 	Slot  uint16
+	Run   uint16
 	Chunk uint32
 	Tag   uint32
 }
 
-// Lookup reads all probes in one crossing of the C boundary. It sorts them by slot and key, in which order
-// Value answers. Every slot must hold a sealed bucket with a family.
+// Lookup reads all probes in one crossing of the C boundary. It sorts them by slot, run and key, in which order
+// Value answers. Every slot must hold a bucket that has the run.
 func (r *Ring) Lookup(probes []Probe) error {
 	slices.SortFunc(probes, func(a, b Probe) int {
 		if a.Slot != b.Slot {
 			return cmp.Compare(a.Slot, b.Slot)
+		}
+		if a.Run != b.Run {
+			return cmp.Compare(a.Run, b.Run)
 		}
 		if a.Hash != b.Hash {
 			return cmp.Compare(a.Hash, b.Hash)
@@ -30,17 +34,17 @@ func (r *Ring) Lookup(probes []Probe) error {
 	l := &r.lookups
 	l.reset()
 	for i, p := range probes {
-		if i == 0 || probes[i-1].Slot != p.Slot {
+		if i == 0 || probes[i-1].Slot != p.Slot || probes[i-1].Run != p.Run {
 			b := r.slots[p.Slot]
-			if b == nil || b.state != Sealed || b.family == nil {
-				return fmt.Errorf("lookup in slot %d, which has no sealed bucket", p.Slot)
+			if b == nil || int(p.Run) >= len(b.runs) {
+				return fmt.Errorf("lookup in slot %d, whose bucket has no run %d", p.Slot, p.Run)
 			}
-			l.Groups = append(l.Groups, LookupGroup{Family: b.family})
+			l.Groups = append(l.Groups, LookupGroup{Family: b.runs[p.Run].family})
 		}
 		l.Groups[len(l.Groups)-1].End = i + 1
 		n := len(l.Keys)
 		l.Keys = slices.Grow(l.Keys, KeySize)[:n+KeySize]
-		putKey(l.Keys[n:], p.Hash, 0, p.Chunk)
+		putKey(l.Keys[n:], p.Hash, p.Chunk)
 	}
 	if len(probes) == 0 {
 		return nil
@@ -51,16 +55,24 @@ func (r *Ring) Lookup(probes []Probe) error {
 	return nil
 }
 
+// BloomWrong is how often the bloom filters of the store's tables let a key through in vain; 0 of stores without.
+func (r *Ring) BloomWrong() uint64 {
+	if s, ok := r.store.(interface{ BloomWrong() uint64 }); ok {
+		return s.BloomWrong()
+	}
+	return 0
+}
+
 // Value is the answer to probe i of the last Lookup, empty if the bucket has no such key; valid until the next.
 func (r *Ring) Value(i int) []byte { return r.lookups.Values[r.lookups.Off[i]:r.lookups.Off[i+1]] }
 
-// ReadChunk reads one further chunk of a hash in a sealed bucket; valid until the next ReadChunk. Value stays valid.
-func (r *Ring) ReadChunk(slot int, hash uint64, chunk uint32) ([]byte, error) {
+// ReadChunk reads another chunk of what a probe found; valid until the next ReadChunk. Value stays valid.
+func (r *Ring) ReadChunk(p Probe, chunk uint32) ([]byte, error) {
 	l := &r.more
 	l.reset()
-	l.Groups = append(l.Groups, LookupGroup{Family: r.slots[slot].family, End: 1})
+	l.Groups = append(l.Groups, LookupGroup{Family: r.slots[p.Slot].runs[p.Run].family, End: 1})
 	l.Keys = slices.Grow(l.Keys, KeySize)[:KeySize]
-	putKey(l.Keys, hash, 0, chunk)
+	putKey(l.Keys, p.Hash, chunk)
 	if err := r.store.Lookup(l); err != nil {
 		return nil, fmt.Errorf("reading chunk %d of a key: %w", chunk, err)
 	}
@@ -113,56 +125,3 @@ func (it *ValueIter) Next() (row uint32, entry []byte, ok bool) {
 
 // Err is what ended the walk early; it wraps ErrEntry.
 func (it *ValueIter) Err() error { return it.err }
-
-// EachLive calls fn with every row of a bucket that is not used: by row in an open bucket, by hash in a sealed
-// one. The entry is valid during the call.
-func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) error {
-	if b.state != Sealed {
-		for row := range uint32(b.arena.rows()) {
-			if !b.Used(row) {
-				if err := fn(row, b.arena.entry(row)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	if b.family == nil {
-		return nil
-	}
-	return r.store.ScanValues(b.family, func(_, value []byte) error {
-		it := IterValue(value)
-		for row, entry, ok := it.Next(); ok; row, entry, ok = it.Next() {
-			if row >= b.rows {
-				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, b.rows)
-			}
-			if !b.Used(row) {
-				if err := fn(row, entry); err != nil {
-					return err
-				}
-			}
-		}
-		return it.Err()
-	})
-}
-
-// HashScan reads the hashes of a sealed bucket, for a filter. Run may be called from any goroutine, once.
-type HashScan struct {
-	Bucket *Bucket
-	store  Backend
-	family Family
-	Hashes []uint64 // filled by Run: distinct, ascending
-}
-
-// ScanHashes prepares a HashScan of a sealed bucket.
-func (r *Ring) ScanHashes(b *Bucket) *HashScan {
-	return &HashScan{Bucket: b, store: r.store, family: b.family}
-}
-
-// Run fills Hashes. The bucket must not be dropped meanwhile: run both on one helper goroutine, in order.
-func (s *HashScan) Run() (err error) {
-	if s.family != nil {
-		s.Hashes, err = s.store.ScanHashes(s.family, s.Hashes[:0])
-	}
-	return err
-}

@@ -14,22 +14,24 @@ import (
 // forgets nothing at Close, so that a second Ring over the same MemBackend is a restart.
 type MemBackend struct {
 	mu       sync.Mutex // families is written by helper goroutines
-	families map[int64]*memFamily
+	families map[runName]*memFamily
 	meta     map[string][]byte
 	journal  map[uint64][]byte
 }
 
 type memFamily struct {
 	epoch  int64
+	run    int
 	keys   [][]byte
 	values [][]byte
 }
 
 func (f *memFamily) Epoch() int64 { return f.epoch }
+func (f *memFamily) Run() int     { return f.run }
 
 // NewMemBackend returns an empty store.
 func NewMemBackend() *MemBackend {
-	return &MemBackend{families: map[int64]*memFamily{}, meta: map[string][]byte{}, journal: map[uint64][]byte{}}
+	return &MemBackend{families: map[runName]*memFamily{}, meta: map[string][]byte{}, journal: map[uint64][]byte{}}
 }
 
 func (f *memFamily) get(key []byte) []byte {
@@ -77,8 +79,8 @@ func (m *MemBackend) Write(w *Write) error {
 func (m *MemBackend) SyncLog() error { return nil }
 
 // WriteRun implements Backend.
-func (m *MemBackend) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
-	f := &memFamily{epoch: epoch}
+func (m *MemBackend) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
+	f := &memFamily{epoch: epoch, run: run}
 	var stats RunStats
 	for {
 		key, value, ok := rows.Next()
@@ -93,7 +95,7 @@ func (m *MemBackend) WriteRun(epoch int64, rows RunSource) (Family, RunStats, er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.families[epoch] = f
+	m.families[runName{epoch, run}] = f
 	return f, stats, nil
 }
 
@@ -122,7 +124,7 @@ func (m *MemBackend) ScanValues(f Family, fn func(key, value []byte) error) erro
 func (m *MemBackend) DropFamily(f Family) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.families, f.Epoch())
+	delete(m.families, runName{f.Epoch(), f.Run()})
 	return nil
 }
 

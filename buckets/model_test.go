@@ -24,6 +24,9 @@ type world struct {
 type modelBucket struct {
 	state State
 	rows  []modelRow
+	done  int // rows below are in runs
+	part  int // 0, or rows below it and not below done are being written
+	runs  int
 }
 
 type modelRow struct {
@@ -31,13 +34,14 @@ type modelRow struct {
 	e      Entry
 	bytes  string // encoded
 	used   bool
-	atSeal bool // was used when its bucket's seal started: not in the family
+	atSeal bool // was used when the writing of its run started: not in it
+	run    int  // the run that it is in, or will be
 }
 
 func (w world) clone() world {
 	c := world{w.floor, map[int64]*modelBucket{}}
 	for epoch, b := range w.buckets {
-		c.buckets[epoch] = &modelBucket{b.state, slices.Clone(b.rows)}
+		c.buckets[epoch] = &modelBucket{b.state, slices.Clone(b.rows), b.done, b.part, b.runs}
 	}
 	return c
 }
@@ -49,18 +53,19 @@ func (w world) reopened() world {
 		if b.state == Sealing {
 			b.state = Open
 		}
-		for i := range b.rows {
-			b.rows[i].atSeal = b.rows[i].atSeal && b.state == Sealed
+		b.part = 0
+		for i := b.done; i < len(b.rows); i++ {
+			b.rows[i].atSeal = false
 		}
 	}
 	return c
 }
 
-// withHash lists what a lookup of a hash should find, in the order of rule 2.
-func (b *modelBucket) withHash(hash uint64) []found {
+// withHash lists what a lookup of a hash in a run should find, in the order of rule 2.
+func (b *modelBucket) withHash(hash uint64, run int) []found {
 	var rows []int
-	for i, r := range b.rows {
-		if r.hash == hash && !r.atSeal {
+	for i, r := range b.rows[:b.done] {
+		if r.hash == hash && r.run == run && !r.atSeal {
 			rows = append(rows, i)
 		}
 	}
@@ -75,11 +80,11 @@ func (b *modelBucket) withHash(hash uint64) []found {
 	return out
 }
 
-// hashes are the distinct ones of a sealed family.
-func (b *modelBucket) hashes() []uint64 {
+// hashes are the distinct ones of a run; with live of its rows that are not used.
+func (b *modelBucket) hashes(run int, live bool) []uint64 {
 	var out []uint64
-	for _, r := range b.rows {
-		if !r.atSeal {
+	for _, r := range b.rows[:b.done] {
+		if r.run == run && !r.atSeal && !(live && r.used) {
 			out = append(out, r.hash)
 		}
 	}
@@ -290,17 +295,26 @@ func (m *modelRun) startSeal() {
 	if mb.state != Open {
 		return
 	}
+	spill := m.chance(50)
 	if m.chance(10) { // nothing left of it: it gets no family
 		for row := range mb.rows {
 			m.useRow(epoch, row)
 		}
 		m.commit(true)
 	}
-	mb.state = Sealing
-	for i := range mb.rows {
-		mb.rows[i].atSeal = mb.rows[i].used && !m.opt.KeepUsed
+	mb.part = len(mb.rows)
+	for i := mb.done; i < mb.part; i++ {
+		mb.rows[i].atSeal, mb.rows[i].run = mb.rows[i].used && !m.opt.KeepUsed, mb.runs
 	}
-	job, done := m.ring.StartSeal(m.ring.At(epoch)), make(chan struct{})
+	var job *SealJob
+	done := make(chan struct{})
+	if spill {
+		job = m.ring.StartSpill(m.ring.At(epoch))
+		m.counts["spill"]++
+	} else {
+		mb.state = Sealing
+		job = m.ring.StartSeal(m.ring.At(epoch))
+	}
 	m.sealing, m.sealDone = job, done
 	m.queue(func() error {
 		defer close(done)
@@ -317,10 +331,10 @@ func (m *modelRun) finishSeal() {
 	epoch := m.sealing.Bucket().Epoch
 	drop, err := m.ring.FinishSeal(m.sealing)
 	must(m.t, err)
-	hashes := m.sealing.Hashes
+	job := m.sealing
 	m.sealing = nil
 	mb := m.now.buckets[epoch]
-	if mb == nil || mb.state != Sealing {
+	if mb == nil {
 		m.counts["dropped while sealing"]++
 		if drop != nil {
 			m.queue(drop.Run)
@@ -330,13 +344,29 @@ func (m *modelRun) finishSeal() {
 	if drop != nil {
 		m.t.Fatalf("bucket %d is in the ring, and its family is to be dropped", epoch)
 	}
-	mb.state = Sealed
-	if want := mb.hashes(); !slices.Equal(hashes, want) {
-		m.t.Fatalf("bucket %d: SealJob.Hashes has %d, expected %d", epoch, len(hashes), len(want))
+	if mb.state == Sealing {
+		mb.state = Sealed
+	} else if mb.runs > 0 {
+		m.counts["spilled again"]++
 	}
-	if len(mb.hashes()) == 0 {
-		m.counts["sealed empty"]++
+	mb.done, mb.part = mb.part, 0
+	want := mb.hashes(mb.runs, false)
+	if !slices.Equal(job.Hashes, want) || job.Wrote() != (len(want) > 0) {
+		m.t.Fatalf("bucket %d: SealJob.Hashes has %d, expected %d", epoch, len(job.Hashes), len(want))
 	}
+	if len(want) == 0 {
+		m.counts["nothing to write"]++
+		return
+	}
+	for run, older := range job.Older {
+		if !slices.Equal(older, mb.hashes(run, false)) {
+			m.t.Fatalf("bucket %d: SealJob.Older of run %d has %d hashes", epoch, run, len(older))
+		}
+	}
+	if len(job.Older) != mb.runs {
+		m.t.Fatalf("bucket %d: SealJob.Older of %d runs, expected %d", epoch, len(job.Older), mb.runs)
+	}
+	mb.runs++
 }
 
 func (m *modelRun) drop() {
@@ -391,27 +421,25 @@ func (m *modelRun) reopen() {
 	if m.ring.Committed() != m.batch {
 		m.t.Fatalf("Committed %d, expected %d", m.ring.Committed(), m.batch)
 	}
-	for _, prefix := range []string{sealedMark, usedBits} { // nothing is kept of what is gone
+	for _, prefix := range []string{bucketMark, usedBits} { // nothing is kept of what is gone
 		must(m.t, store.ScanMeta(prefix, func(key string, _ []byte) error {
 			epoch, err := strconv.ParseInt(strings.TrimPrefix(key, prefix), 10, 64)
-			if mb := m.now.buckets[epoch]; mb == nil || mb.state != Sealed {
+			if mb := m.now.buckets[epoch]; mb == nil || mb.state != Sealed && mb.done == 0 {
 				return fmt.Errorf("meta has %q: %v", key, err)
 			}
 			return err
 		}))
 	}
-	var have, want []int64
+	have, want := map[runName]bool{}, map[runName]bool{}
 	for _, f := range store.Families() {
-		have = append(have, f.Epoch())
+		have[runName{f.Epoch(), f.Run()}] = true
 	}
 	for epoch, mb := range m.now.buckets {
-		if mb.state == Sealed && len(mb.hashes()) > 0 {
-			want = append(want, epoch)
+		for run := range mb.runs {
+			want[runName{epoch, run}] = true
 		}
 	}
-	slices.Sort(have)
-	slices.Sort(want)
-	if !slices.Equal(have, want) {
+	if !maps.Equal(have, want) {
 		m.t.Fatalf("families of %v after a start, expected %v", have, want)
 	}
 	m.counts["reopen"]++
@@ -506,13 +534,19 @@ func (m *modelRun) checkBucket(epoch int64, mb *modelBucket) (live int) {
 	if b.State() != mb.state || b.Rows() != len(mb.rows) || b.Live() != live {
 		m.t.Fatalf("bucket %d: state %d, %d rows, %d live; expected %d, %d, %d", epoch, b.State(), b.Rows(), b.Live(), mb.state, len(mb.rows), live)
 	}
-	if mb.state != Sealed {
-		for row, r := range mb.rows {
-			if b.Hashes()[row] != r.hash || string(b.Entry(uint32(row))) != r.bytes {
-				m.t.Fatalf("bucket %d row %d: another hash or entry", epoch, row)
-			}
+	if b.Writing() != (mb.part > 0) || int(b.Base()) != max(mb.done, mb.part) {
+		m.t.Fatalf("bucket %d: writing %v, arena from row %d; rows %d are in runs, up to %d in writing", epoch, b.Writing(), b.Base(), mb.done, mb.part)
+	}
+	for row := mb.done; row < len(mb.rows); row++ {
+		r := mb.rows[row]
+		if row >= int(b.Base()) && b.Hashes()[row-int(b.Base())] != r.hash || string(b.Entry(uint32(row))) != r.bytes {
+			m.t.Fatalf("bucket %d row %d: another hash or entry", epoch, row)
 		}
-	} else if !m.chance(30) { // a family costs a scan
+	}
+	if mb.done == 0 {
+		return live
+	}
+	if !m.chance(30) { // a family costs a scan
 		return live
 	}
 	must(m.t, m.ring.EachLive(b, func(row uint32, entry []byte) error {
@@ -535,26 +569,19 @@ func (m *modelRun) checkLookups() {
 	var want [][]found
 	for _, epoch := range m.epochs() {
 		mb, b := m.now.buckets[epoch], m.ring.At(epoch)
-		if mb.state != Sealed {
-			continue
+		if b.Runs() != mb.runs || b.Empty() != (mb.runs == 0) {
+			m.t.Fatalf("bucket %d: %d runs, expected %d", epoch, b.Runs(), mb.runs)
 		}
-		hashes := mb.hashes()
-		if b.Empty() != (len(hashes) == 0) {
-			m.t.Fatalf("bucket %d: Empty %v with %d hashes", epoch, b.Empty(), len(hashes))
-		}
-		if b.Empty() {
-			continue
-		}
-		for _, h := range []uint64{m.hot, m.rng.Uint64(), 0, ^uint64(0), hashes[m.rng.IntN(len(hashes))], hashes[m.rng.IntN(len(hashes))]} {
-			probes = append(probes, Probe{Hash: h, Slot: uint16(b.Slot)})
-			want = append(want, mb.withHash(h))
+		for run := range mb.runs {
+			hashes := mb.hashes(run, false)
+			for _, h := range []uint64{m.hot, m.rng.Uint64(), 0, ^uint64(0), hashes[m.rng.IntN(len(hashes))], hashes[m.rng.IntN(len(hashes))]} {
+				probes = append(probes, Probe{Hash: h, Slot: uint16(b.Slot), Run: uint16(run)})
+				want = append(want, mb.withHash(h, run))
+			}
 		}
 		if m.chance(5) {
-			scan := m.ring.ScanHashes(b)
-			must(m.t, scan.Run())
-			if !slices.Equal(scan.Hashes, hashes) {
-				m.t.Fatalf("bucket %d: ScanHashes has %d, expected %d", epoch, len(scan.Hashes), len(hashes))
-			}
+			m.checkScan(epoch, false)
+			m.checkScan(epoch, true)
 		}
 	}
 	m.rng.Shuffle(len(probes), func(i, j int) {
@@ -565,9 +592,27 @@ func (m *modelRun) checkLookups() {
 	must(m.t, err)
 	for i, p := range probes {
 		if !slices.Equal(got[i], want[i]) {
-			m.t.Fatalf("hash %x in slot %d: %d entries, expected %d (or another order)", p.Hash, p.Slot, len(got[i]), len(want[i]))
+			m.t.Fatalf("hash %x in slot %d, run %d: %d entries, expected %d (or another order)", p.Hash, p.Slot, p.Run, len(got[i]), len(want[i]))
 		}
 		m.counts["looked up"] += len(got[i])
+	}
+}
+
+func (m *modelRun) checkScan(epoch int64, live bool) {
+	m.t.Helper()
+	b, mb := m.ring.At(epoch), m.now.buckets[epoch]
+	scan := m.ring.ScanHashes(b)
+	if live {
+		scan = m.ring.ScanLive(b)
+	}
+	must(m.t, scan.Run())
+	if len(scan.Hashes) != mb.runs {
+		m.t.Fatalf("bucket %d: scan of %d runs, expected %d", epoch, len(scan.Hashes), mb.runs)
+	}
+	for run, hashes := range scan.Hashes {
+		if want := mb.hashes(run, live); !slices.Equal(hashes, want) {
+			m.t.Fatalf("bucket %d, run %d, live %v: scan has %d, expected %d", epoch, run, live, len(hashes), len(want))
+		}
 	}
 }
 
@@ -596,10 +641,10 @@ func testModel(t *testing.T, keepUsed bool) {
 
 // missing lists the events that a run should see and did not yet.
 func (m *modelRun) missing() (out []string) {
-	events := []string{"append", "refused", "use open", "use sealing", "use sealed", "undo", "seal", "drop",
+	events := []string{"append", "refused", "use open", "use sealing", "use sealed", "undo", "seal", "spill", "spilled again", "drop",
 		"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up"}
 	if !m.opt.KeepUsed {
-		events = append(events, "sealed empty")
+		events = append(events, "nothing to write")
 	}
 	for _, what := range events {
 		if m.counts[what] == 0 {

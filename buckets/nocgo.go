@@ -7,8 +7,15 @@ import "errors"
 // Shared stands for what the RocksDB backends of a process have in common.
 type Shared struct{}
 
+// SharedOptions are for the stores of a process.
+type SharedOptions struct {
+	Memory int64
+	Tasks  int
+	Bloom  bool
+}
+
 // NewShared returns a placeholder.
-func NewShared(int64, int) *Shared { return &Shared{} }
+func NewShared(SharedOptions) *Shared { return &Shared{} }
 
 // Close does nothing.
 func (*Shared) Close() {}

@@ -2,6 +2,7 @@ package buckets
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,30 +15,73 @@ const (
 	metaCommit  = "commit"  // the caller's commit record
 	metaFloor   = "floor"   // i64: epochs below are dropped
 	metaDrained = "drained" // present: the input ended and everything was closed
-	sealedMark  = "sealed."
-	usedBits    = "bits."
+	bucketMark  = "mark."   // + epoch: what of a bucket is in runs
+	usedBits    = "bits."   // + epoch: which of these rows are used
 )
 
+// A mark, format version 2: u8 version, u8 flags (bit 0: sealed), u32 rows below which all are in runs, u64 last batch
+// whose rows these are, u16 runs, and for each run u64 entries, u64 bytes. Version 1 knew one run a bucket.
 const (
-	stateVersion = 1
+	stateVersion = 2
 	headerSize   = 1 + 8 + 2
-	markSize     = 1 + 4 + 2 + 8 + 8
+	markHeader   = 1 + 1 + 4 + 8 + 2
+	markRun      = 8 + 8
+	markSealed   = 1 << 0
 )
 
-func sealedKey(epoch int64) string { return sealedMark + strconv.FormatInt(epoch, 10) }
-func bitsKey(epoch int64) string   { return usedBits + strconv.FormatInt(epoch, 10) }
+func markKey(epoch int64) string { return bucketMark + strconv.FormatInt(epoch, 10) }
+func bitsKey(epoch int64) string { return usedBits + strconv.FormatInt(epoch, 10) }
 
-// encodeMark is the sealed mark: version, rows ever appended, runs, entries and bytes written.
 func (b *Bucket) encodeMark() []byte {
-	m := binary.LittleEndian.AppendUint32([]byte{stateVersion}, b.rows)
-	m = binary.LittleEndian.AppendUint16(m, 1)
-	m = binary.LittleEndian.AppendUint64(m, uint64(b.stats.Entries))
-	return binary.LittleEndian.AppendUint64(m, uint64(b.stats.Bytes))
+	flags := byte(0)
+	if b.state == Sealed {
+		flags |= markSealed
+	}
+	m := binary.LittleEndian.AppendUint32([]byte{stateVersion, flags}, b.done)
+	m = binary.LittleEndian.AppendUint64(m, b.upTo)
+	m = binary.LittleEndian.AppendUint16(m, uint16(len(b.runs)))
+	for _, r := range b.runs {
+		m = binary.LittleEndian.AppendUint64(m, uint64(r.stats.Entries))
+		m = binary.LittleEndian.AppendUint64(m, uint64(r.stats.Bytes))
+	}
+	return m
 }
 
+// decodeMark fills a bucket that has nothing but epoch and slot; the runs lack their families.
+func (b *Bucket) decodeMark(m []byte) error {
+	if len(m) < markHeader || m[0] != stateVersion {
+		return errors.New("no mark of this version")
+	}
+	if m[1]&markSealed != 0 {
+		b.state = Sealed
+	}
+	b.done = binary.LittleEndian.Uint32(m[2:])
+	b.upTo = binary.LittleEndian.Uint64(m[6:])
+	n := int(binary.LittleEndian.Uint16(m[14:]))
+	if m = m[markHeader:]; len(m) != n*markRun {
+		return fmt.Errorf("%d bytes for %d runs", len(m), n)
+	}
+	total := int64(0)
+	for ; len(m) > 0; m = m[markRun:] {
+		stats := RunStats{Entries: int64(binary.LittleEndian.Uint64(m)), Bytes: int64(binary.LittleEndian.Uint64(m[8:]))}
+		if stats.Entries < 1 || stats.Entries > int64(b.done)-total {
+			return fmt.Errorf("a run of %d rows, the bucket has %d", stats.Entries, b.done)
+		}
+		total += stats.Entries
+		b.runs = append(b.runs, run{stats: stats})
+	}
+	b.rows, b.base = b.done, b.done
+	return nil
+}
+
+// encodeBits is the bitmap of the rows below done; what is above comes back from the journal.
 func (b *Bucket) encodeBits() []byte {
-	out := make([]byte, 0, len(b.used)*8)
-	for _, w := range b.used {
+	n := (b.done + 63) / 64
+	out := make([]byte, 0, n*8)
+	for i, w := range b.used[:n] {
+		if rest := b.done - uint32(i)*64; rest < 64 {
+			w &= 1<<rest - 1
+		}
 		out = binary.LittleEndian.AppendUint64(out, w)
 	}
 	return out
@@ -74,8 +118,8 @@ func NewRing(opt Options, store Backend, committed uint64) (*Ring, error) {
 		return nil, err
 	}
 	r := &Ring{opt: opt, store: store, slots: make([]*Bucket, opt.Slots), committed: committed,
-		pool: &chunkPool{}, floor: -1 << 62}
-	for _, step := range []func() error{r.recoverHeader, r.recoverFloor, r.recoverSealed, r.recoverJournal} {
+		pool: &chunkPool{chunk: chunkFor(opt.ArenaBytes, opt.Slots)}, floor: -1 << 62}
+	for _, step := range []func() error{r.recoverHeader, r.recoverFloor, r.recoverRuns, r.recoverJournal} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -114,25 +158,34 @@ func (r *Ring) recoverFloor() error {
 	return err
 }
 
-// recoverSealed takes over the families that have a mark and drops the others.
-func (r *Ring) recoverSealed() error {
-	families := map[int64]Family{}
+// runName is whose run a family is.
+type runName struct {
+	epoch  int64
+	number int
+}
+
+// recoverRuns takes over the families that a mark names and drops the others.
+func (r *Ring) recoverRuns() error {
+	families := map[runName]Family{}
 	for _, f := range r.store.Families() {
-		families[f.Epoch()] = f
+		families[runName{f.Epoch(), f.Run()}] = f
 	}
-	err := r.store.ScanMeta(sealedMark, func(key string, value []byte) error {
-		epoch, err := strconv.ParseInt(strings.TrimPrefix(key, sealedMark), 10, 64)
-		if err != nil || len(value) != markSize || value[0] != stateVersion {
-			return fmt.Errorf("damaged mark %q", key)
+	err := r.store.ScanMeta(bucketMark, func(key string, value []byte) error {
+		epoch, err := strconv.ParseInt(strings.TrimPrefix(key, bucketMark), 10, 64)
+		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), pool: r.pool, arena: arena{pool: r.pool}}
+		if err == nil {
+			err = b.decodeMark(value)
 		}
-		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), state: Sealed, arena: arena{pool: r.pool},
-			rows: binary.LittleEndian.Uint32(value[1:]), family: families[epoch]}
-		b.stats.Entries = int64(binary.LittleEndian.Uint64(value[7:]))
-		b.stats.Bytes = int64(binary.LittleEndian.Uint64(value[15:]))
-		if b.family == nil && b.stats.Entries > 0 {
-			return fmt.Errorf("bucket %d is marked as sealed, and its family is not there", epoch)
+		if err != nil {
+			return fmt.Errorf("damaged mark %q: %w", key, err)
 		}
-		delete(families, epoch)
+		for i := range b.runs {
+			name := runName{epoch, i}
+			if b.runs[i].family = families[name]; b.runs[i].family == nil {
+				return fmt.Errorf("run %d of bucket %d is marked as written, and its family is not there", i, epoch)
+			}
+			delete(families, name)
+		}
 		return r.recoverBits(b)
 	})
 	if err != nil {
@@ -199,7 +252,7 @@ func (r *Ring) recoverJournal() error {
 	return r.flush()
 }
 
-// replay applies journal content: appends to buckets that are not sealed, uses to any that is left.
+// replay applies journal content: appends that no run has, uses to any bucket that is left.
 type replay struct {
 	ring  *Ring
 	batch uint64
@@ -207,7 +260,7 @@ type replay struct {
 
 func (p *replay) appended(epoch int64, hash uint64, entry []byte) error {
 	r := p.ring
-	if b := r.At(epoch); epoch < r.floor || b != nil && b.state == Sealed {
+	if b := r.At(epoch); epoch < r.floor || b != nil && (b.state == Sealed || p.batch <= b.upTo) {
 		return nil
 	}
 	b, err := r.Bucket(epoch)

@@ -36,6 +36,9 @@ type Options struct {
 	// KeepUsed: a used row is only marked, and stays and answers (one-to-many). Otherwise it is consumed: it no
 	// longer waits, and a seal leaves it out.
 	KeepUsed bool
+	// ArenaBytes is about what all open buckets may hold in RAM, 0 for no limit: it decides how large the chunks of
+	// their arenas are. To stay below it is the caller's doing (StartSpill).
+	ArenaBytes int64
 }
 
 func (o Options) validate() error {
@@ -47,77 +50,6 @@ func (o Options) validate() error {
 	}
 	return nil
 }
-
-// State of a bucket.
-type State uint8
-
-// Open takes entries; Sealing takes none and still answers from RAM; Sealed answers from its family.
-const (
-	Open State = iota
-	Sealing
-	Sealed
-)
-
-// Bucket is one slice of event time. All methods are for the task's goroutine.
-type Bucket struct {
-	Epoch int64 // floor(time / width)
-	Slot  int   // Epoch modulo the ring's slots: its bit in masks
-
-	state  State
-	gone   bool // dropped while its seal was running
-	arena  arena
-	rows   uint32 // rows ever appended, so the next row's number
-	live   int    // rows that are not used
-	used   []uint64
-	family Family
-	stats  RunStats
-
-	first     uint64    // batch of the first row: the journal is needed from here
-	mark      arenaMark // state at the last commit
-	log       []uint32  // rows used since then
-	touched   bool      // in the ring's list of this batch
-	bitsDirty bool      // bitmap differs from the checkpointed one
-}
-
-// State says where the bucket answers from.
-func (b *Bucket) State() State { return b.state }
-
-// Rows is the number of entries that ever entered; Live those that are not used.
-func (b *Bucket) Rows() int { return int(b.rows) }
-
-// Live is the number of rows that are not used.
-func (b *Bucket) Live() int { return b.live }
-
-// Empty says that a sealed bucket has no family: everything in it was used while it was open.
-func (b *Bucket) Empty() bool { return b.family == nil }
-
-// Entries and Bytes are those of the sealed family.
-func (b *Bucket) Entries() int64 { return b.stats.Entries }
-
-// Bytes is the size of the sealed family's file.
-func (b *Bucket) Bytes() int64 { return b.stats.Bytes }
-
-// ArenaBytes is what the bucket holds in RAM: its rows until it is sealed, and its bitmap.
-func (b *Bucket) ArenaBytes() int64 {
-	return b.arena.size() + int64(cap(b.arena.hashes)+cap(b.arena.refs)+cap(b.used))*8
-}
-
-// Entry returns a row of a bucket that is not sealed yet; valid until the bucket is sealed.
-func (b *Bucket) Entry(row uint32) []byte { return b.arena.entry(row) }
-
-// Hashes are those of the rows of a bucket that is not sealed yet, by row; read only.
-func (b *Bucket) Hashes() []uint64 { return b.arena.hashes }
-
-// CommittedRows is how many rows of an open bucket the last commit had: what Undo would leave.
-func (b *Bucket) CommittedRows() int {
-	if b.touched {
-		return b.mark.rows
-	}
-	return b.arena.rows()
-}
-
-// Used says whether a row was used up.
-func (b *Bucket) Used(row uint32) bool { return b.used[row>>6]&(1<<(row&63)) != 0 }
 
 // Ring is the buckets of one task. It belongs to one goroutine.
 type Ring struct {
@@ -166,7 +98,7 @@ func (r *Ring) MemoryBytes() int64 { return r.store.MemoryBytes() }
 
 // ArenaBytes is what the buckets in the ring and the pool of emptied chunks hold in RAM.
 func (r *Ring) ArenaBytes() int64 {
-	n := int64(len(r.pool.free)) * chunkSize
+	n := int64(len(r.pool.free)) * int64(r.pool.chunk)
 	for _, b := range r.slots {
 		if b != nil {
 			n += b.ArenaBytes()
@@ -213,7 +145,7 @@ func (r *Ring) Bucket(epoch int64) (*Bucket, error) {
 	case b == nil && epoch < r.floor:
 		return nil, fmt.Errorf("bucket %d is below the floor %d", epoch, r.floor)
 	case b == nil:
-		b = &Bucket{Epoch: epoch, Slot: slot, arena: arena{pool: r.pool}}
+		b = &Bucket{Epoch: epoch, Slot: slot, pool: r.pool, arena: arena{pool: r.pool}}
 		r.slots[slot] = b
 	case b.Epoch != epoch:
 		return nil, fmt.Errorf("bucket %d: %w (%d)", epoch, ErrDisplaces, b.Epoch)
@@ -231,13 +163,13 @@ func (r *Ring) touch(b *Bucket) {
 	}
 }
 
-// Append copies an entry into an open bucket and returns its row.
+// Append copies an entry into an open bucket and returns its row, counted from the bucket's first.
 func (r *Ring) Append(b *Bucket, hash uint64, e *Entry) (uint32, error) {
 	if err := checkEntrySize(e); err != nil {
 		return 0, err
 	}
 	r.touch(b)
-	row := b.arena.append(hash, e)
+	row := b.base + b.arena.append(hash, e)
 	r.grown(b)
 	return row, nil
 }

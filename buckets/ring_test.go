@@ -92,7 +92,7 @@ func TestHotKey(t *testing.T) {
 		for epoch, want := range [][]uint64{{hash}, {hash - 1, hash, hash + 1}} {
 			scan := r.ScanHashes(r.At(int64(epoch)))
 			must(t, scan.Run())
-			if !slices.Equal(scan.Hashes, want) {
+			if !slices.Equal(scan.Hashes[0], want) {
 				t.Fatalf("ScanHashes of bucket %d: %x", epoch, scan.Hashes)
 			}
 		}
@@ -121,7 +121,7 @@ func chunksOf(t *testing.T, r *Ring, slot int, hash uint64) int {
 	n := 1
 	for value := first; HasMore(value); n++ {
 		var err error
-		value, err = r.ReadChunk(slot, hash, uint32(n))
+		value, err = r.ReadChunk(Probe{Hash: hash, Slot: uint16(slot)}, uint32(n))
 		must(t, err)
 		if len(value) == 0 {
 			t.Fatalf("chunk %d is missing", n)
@@ -322,11 +322,11 @@ func (f *failing) Write(w *Write) error {
 	return f.Backend.Write(w)
 }
 
-func (f *failing) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
+func (f *failing) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
 	if f.run {
 		return nil, RunStats{}, errDisk
 	}
-	return f.Backend.WriteRun(epoch, rows)
+	return f.Backend.WriteRun(epoch, run, rows)
 }
 
 // TestWriteError: after the first failed write, whichever it is, the ring writes nothing more, even if the disk has
@@ -478,12 +478,15 @@ func TestDamage(t *testing.T) {
 		damage func(m *MemBackend)
 		want   string
 	}{
-		"header":         {func(m *MemBackend) { m.meta[metaHeader][0] = 9 }, "another format"},
-		"mark cut":       {func(m *MemBackend) { m.meta["sealed.0"] = m.meta["sealed.0"][:5] }, `damaged mark "sealed.0"`},
-		"mark's name":    {func(m *MemBackend) { m.meta["sealed.x"] = m.meta["sealed.0"] }, `damaged mark "sealed.x"`},
-		"family gone":    {func(m *MemBackend) { delete(m.families, 0) }, "its family is not there"},
-		"bitmap":         {func(m *MemBackend) { m.meta["bits.0"] = make([]byte, 16) }, "bitmap of 16 bytes for 2 rows"},
-		"two in a slot":  {func(m *MemBackend) { m.meta["sealed.4"] = m.meta["sealed.0"]; m.families[4] = &memFamily{epoch: 4} }, "claim one slot"},
+		"header":      {func(m *MemBackend) { m.meta[metaHeader][0] = 9 }, "another format"},
+		"mark cut":    {func(m *MemBackend) { m.meta["mark.0"] = m.meta["mark.0"][:5] }, `damaged mark "mark.0"`},
+		"mark's name": {func(m *MemBackend) { m.meta["mark.x"] = m.meta["mark.0"] }, `damaged mark "mark.x"`},
+		"family gone": {func(m *MemBackend) { delete(m.families, runName{}) }, "its family is not there"},
+		"bitmap":      {func(m *MemBackend) { m.meta["bits.0"] = make([]byte, 16) }, "bitmap of 16 bytes for 2 rows"},
+		"two in a slot": {func(m *MemBackend) {
+			m.meta["mark.4"] = m.meta["mark.0"]
+			m.families[runName{epoch: 4}] = &memFamily{epoch: 4}
+		}, "claim one slot"},
 		"journal":        {func(m *MemBackend) { m.journal[2] = m.journal[2][:20] }, "journal of batch 2: damaged journal record"},
 		"journal's slot": {func(m *MemBackend) { m.journal[2] = moved(m.journal[2], 1, 4) }, "slot in use"},
 	} {

@@ -26,13 +26,13 @@ import (
 	"joinbench/internal/failpoint"
 )
 
-// Names of column families. A bucket's family carries its epoch, so that an old handle never means a new bucket.
-
+// Names of column families. That of a run carries the bucket's epoch and its own number, so that an old handle never
+// means a new bucket.
 const (
 	defaultFamily = "default"
 	metaFamily    = "meta"
 	journalFamily = "journal"
-	bucketFamily  = "b."
+	bucketFamily  = "b." // + epoch . run
 )
 
 const (
@@ -52,23 +52,12 @@ const (
 )
 
 // liveC counts C objects by purpose; all are zero when every store is closed.
-
 var liveC struct{ stores, families atomic.Int64 }
 
-// Shared is what all tasks of a process have in common: the block cache. Background threads are shared anyway,
-
-// they belong to RocksDB's default environment.
-
-// NewShared divides a budget in bytes: an eighth is the block cache, for meta and journal (sealed families are read by
-
-// mmap), an eighth the write buffers of the journals.
-
 // Close frees what is shared; the stores are closed before.
-
 func (s *Shared) Close() { s.cache.Destroy() }
 
 // Rocks is the Backend on RocksDB: one database in one directory for one task.
-
 type Rocks struct {
 	dir    string
 	shared *Shared
@@ -81,7 +70,7 @@ type Rocks struct {
 	fixed                                     []*grocksdb.ColumnFamilyHandle // default, meta, journal
 
 	mu       sync.Mutex // guards families: helper goroutines add and remove
-	families map[int64]*rocksFamily
+	families map[runName]*rocksFamily
 
 	// Scratch of Lookup, so that it allocates nothing.
 	groupPtr []unsafe.Pointer
@@ -91,16 +80,26 @@ type Rocks struct {
 }
 
 type rocksFamily struct {
-	epoch  int64
+	runName
 	handle *grocksdb.ColumnFamilyHandle
 }
 
 func (f *rocksFamily) Epoch() int64 { return f.epoch }
+func (f *rocksFamily) Run() int     { return f.number }
+
+func (n runName) family() string { return fmt.Sprintf("%s%d.%d", bucketFamily, n.epoch, n.number) }
+
+// parseFamily reads what family wrote.
+func parseFamily(name string) (n runName, ok bool) {
+	epoch, run, _ := strings.Cut(strings.TrimPrefix(name, bucketFamily), ".")
+	var errE, errR error
+	n.epoch, errE = strconv.ParseInt(epoch, 10, 64)
+	n.number, errR = strconv.Atoi(run)
+	return n, errE == nil && errR == nil && n.family() == name
+}
 
 // cptr is the C pointer inside a grocksdb object: the binding has no getter, and each of its types that is used
-
 // here holds it as its first field, which init checks.
-
 func cptr[T any](obj *T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(obj)) }
 
 func init() {
@@ -114,13 +113,12 @@ func init() {
 }
 
 // OpenRocks opens or makes the database of a task. The directory must be locked by the caller (LockDir).
-
 func OpenRocks(dir string, shared *Shared) (*Rocks, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	removeLeftovers(dir)
-	r := &Rocks{dir: dir, shared: shared, families: map[int64]*rocksFamily{}}
+	r := &Rocks{dir: dir, shared: shared, families: map[runName]*rocksFamily{}}
 	r.makeOptions()
 	if err := r.open(); err != nil {
 		r.destroyOptions()
@@ -133,7 +131,6 @@ func OpenRocks(dir string, shared *Shared) (*Rocks, error) {
 }
 
 // removeLeftovers deletes tables that a crash left before they were ingested.
-
 func removeLeftovers(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "ingest-*.sst"))
 	for _, f := range left {
@@ -143,19 +140,19 @@ func removeLeftovers(dir string) {
 
 func (r *Rocks) open() error {
 	names := []string{defaultFamily, metaFamily, journalFamily}
-	var epochs []int64 // of names[3:]
+	var runs []runName // of names[3:]
 	if _, err := os.Stat(filepath.Join(r.dir, "CURRENT")); err == nil {
 		have, err := grocksdb.ListColumnFamilies(r.dbOpts, r.dir)
 		if err != nil {
 			return fmt.Errorf("listing the families in %s: %w", r.dir, err)
 		}
 		for _, n := range have {
-			switch epoch, err := strconv.ParseInt(strings.TrimPrefix(n, bucketFamily), 10, 64); {
+			switch run, ok := parseFamily(n); {
 			case slices.Contains(names[:3], n):
-			case err != nil || !strings.HasPrefix(n, bucketFamily):
-				return fmt.Errorf("%s holds a family %q of another program", r.dir, n)
+			case !ok:
+				return fmt.Errorf("%s holds a family %q of another program, or of another version of this one", r.dir, n)
 			default:
-				names, epochs = append(names, n), append(epochs, epoch)
+				names, runs = append(names, n), append(runs, run)
 			}
 		}
 	}
@@ -176,14 +173,13 @@ func (r *Rocks) open() error {
 	}
 	r.db, r.fixed = db, handles[:3]
 	for i, h := range handles[3:] {
-		r.families[epochs[i]] = &rocksFamily{epochs[i], h}
+		r.families[runs[i]] = &rocksFamily{runs[i], h}
 		liveC.families.Add(1)
 	}
 	return nil
 }
 
 // takeErr turns the C error of the last call into a Go one and frees it.
-
 func takeErr(e **C.char) error {
 	if *e == nil {
 		return nil
@@ -195,7 +191,6 @@ func takeErr(e **C.char) error {
 }
 
 // Lookup implements Backend.
-
 func (r *Rocks) Lookup(l *Lookups) error {
 	r.groupPtr, r.groupEnd = r.groupPtr[:0], r.groupEnd[:0]
 	for _, g := range l.Groups {
@@ -236,7 +231,6 @@ func bytePtr(b []byte) *C.char {
 }
 
 // Write implements Backend.
-
 func (r *Rocks) Write(w *Write) error {
 	for i, v := range [3]uint64{w.Batch, w.CutBelow, w.CutAbove + 1} {
 		binary.BigEndian.PutUint64(r.batchKey[i][:], v)
@@ -260,13 +254,12 @@ func (r *Rocks) Write(w *Write) error {
 }
 
 // SyncLog implements Backend.
-
 func (r *Rocks) SyncLog() error { return r.db.FlushWAL(true) }
 
 // WriteRun implements Backend: one SST, ingested into a family made for it.
-
-func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) {
-	path := filepath.Join(r.dir, fmt.Sprintf("ingest-%d.sst", epoch))
+func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
+	name := runName{epoch, run}
+	path := filepath.Join(r.dir, fmt.Sprintf("ingest-%d.%d.sst", epoch, run))
 	stats, err := r.writeSST(path, rows)
 	if err != nil {
 		_ = os.Remove(path)
@@ -275,15 +268,15 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 	if err := failpoint.Hit(failpoint.SSTFinish); err != nil {
 		return nil, stats, err
 	}
-	handle, err := r.db.CreateColumnFamily(r.bucketOpts, bucketFamily+strconv.FormatInt(epoch, 10))
+	handle, err := r.db.CreateColumnFamily(r.bucketOpts, name.family())
 	if err != nil {
 		_ = os.Remove(path)
 		return nil, stats, err
 	}
-	f := &rocksFamily{epoch, handle}
+	f := &rocksFamily{name, handle}
 	liveC.families.Add(1)
 	r.mu.Lock()
-	r.families[epoch] = f
+	r.families[name] = f
 	r.mu.Unlock()
 	if err := failpoint.Hit(failpoint.IngestBefore); err != nil {
 		return nil, stats, errors.Join(err, r.DropFamily(f))
@@ -299,9 +292,7 @@ func (r *Rocks) WriteRun(epoch int64, rows RunSource) (Family, RunStats, error) 
 }
 
 // writeSST writes the rows into one table file. Its pages stay in the page cache: the filter's scan, the next matches
-
 // and the ingest read them.
-
 func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error) {
 	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
 	defer C.free(unsafe.Pointer(cErr))
@@ -343,7 +334,6 @@ func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error
 }
 
 // ScanHashes implements Backend.
-
 func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
 	defer it.Close()
@@ -360,7 +350,6 @@ func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 }
 
 // ScanValues implements Backend.
-
 func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
 	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
 	defer it.Close()
@@ -377,7 +366,6 @@ func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
 }
 
 // DropFamily implements Backend. The files go when the handle is destroyed, which is here.
-
 func (r *Rocks) DropFamily(f Family) error {
 	rf := f.(*rocksFamily)
 	// The drop is on disk at once. So must be the write that took the bucket's mark away: without it, after a power
@@ -386,7 +374,7 @@ func (r *Rocks) DropFamily(f Family) error {
 		return err
 	}
 	r.mu.Lock()
-	delete(r.families, rf.epoch)
+	delete(r.families, rf.runName)
 	r.mu.Unlock()
 	err := r.db.DropColumnFamily(rf.handle)
 	rf.handle.Destroy()
@@ -395,7 +383,6 @@ func (r *Rocks) DropFamily(f Family) error {
 }
 
 // Families implements Backend.
-
 func (r *Rocks) Families() []Family {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -407,7 +394,6 @@ func (r *Rocks) Families() []Family {
 }
 
 // Meta implements Backend.
-
 func (r *Rocks) Meta(key string) ([]byte, bool, error) {
 	s, err := r.db.GetCF(r.read, r.fixed[1], []byte(key))
 	if err != nil {
@@ -421,7 +407,6 @@ func (r *Rocks) Meta(key string) ([]byte, bool, error) {
 }
 
 // ScanMeta implements Backend.
-
 func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error) error {
 	it := r.db.NewIteratorCF(r.scan, r.fixed[1])
 	defer it.Close()
@@ -438,7 +423,6 @@ func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error)
 }
 
 // ScanJournal implements Backend.
-
 func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
 	it := r.db.NewIteratorCF(r.scan, r.fixed[2])
 	defer it.Close()
@@ -460,7 +444,6 @@ func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
 }
 
 // DiskBytes implements Backend: every file in the directory.
-
 func (r *Rocks) DiskBytes() int64 {
 	entries, _ := os.ReadDir(r.dir)
 	var n int64
@@ -473,7 +456,6 @@ func (r *Rocks) DiskBytes() int64 {
 }
 
 // MemoryBytes implements Backend.
-
 func (r *Rocks) MemoryBytes() int64 {
 	n := int64(0)
 	add := func(h *grocksdb.ColumnFamilyHandle, props ...string) {
@@ -494,7 +476,6 @@ func (r *Rocks) MemoryBytes() int64 {
 }
 
 // Close implements Backend: every handle before the database, the default one too.
-
 func (r *Rocks) Close() error {
 	C.jb_store_free(r.c)
 	C.free(unsafe.Pointer(r.cErr))

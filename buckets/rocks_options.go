@@ -4,21 +4,37 @@ package buckets
 
 import "github.com/linxGnu/grocksdb"
 
+// Shared is what all tasks of a process have in common: the block cache. Background threads are shared anyway,
+// they belong to RocksDB's default environment.
 type Shared struct {
 	cache   *grocksdb.Cache
 	journal uint64 // write buffer of each task's journal
+	bloom   bool
 }
 
-func NewShared(memory int64, tasks int) *Shared {
-	eighth := uint64(max(memory, 0)) / 8
+// SharedOptions are for the stores of a process.
+type SharedOptions struct {
+	// Memory is a budget in bytes. RocksDB gets a quarter of it: an eighth is the block cache, for meta and journal
+	// (sealed families are read by mmap), an eighth the write buffers of the journals.
+	Memory int64
+	Tasks  int  // that the budget is for
+	Bloom  bool // sealed tables have RocksDB's own bloom filter, in RAM while they are open
+}
+
+// bloomBits is RocksDB's usual choice, about 1 % false positives a table.
+const bloomBits = 10
+
+// NewShared makes what the stores share; Close it after them.
+func NewShared(o SharedOptions) *Shared {
+	eighth := uint64(max(o.Memory, 0)) / 8
 	// Every database uses the default environment without being told. It must not be told: Options.SetEnv of the
 	// binding takes the handle over, so that a second Options would get a null pointer.
 	env := grocksdb.NewDefaultEnv()
 	env.SetBackgroundThreads(1)
 	env.SetHighPriorityBackgroundThreads(1)
 	env.Destroy()
-	return &Shared{cache: grocksdb.NewLRUCache(eighth),
-		journal: min(max(eighth/uint64(max(tasks, 1)), minJournalBuffer), maxJournalBuffer)}
+	return &Shared{cache: grocksdb.NewLRUCache(eighth), bloom: o.Bloom,
+		journal: min(max(eighth/uint64(max(o.Tasks, 1)), minJournalBuffer), maxJournalBuffer)}
 }
 
 func (r *Rocks) makeOptions() {
@@ -41,6 +57,11 @@ func (r *Rocks) makeOptions() {
 	table.SetBlockSize(blockSize)
 	table.SetNoBlockCache(true)
 	table.SetFormatVersion(5)
+	if r.shared.bloom {
+		table.SetFilterPolicy(grocksdb.NewBloomFilterFull(bloomBits)) // which the table options own from here on
+		r.dbOpts.EnableStatistics()                                   // how often it was wrong
+		r.dbOpts.SetStatisticsLevel(grocksdb.StatisticsLevelExceptHistogramOrTimers)
+	}
 	r.bucketOpts.SetBlockBasedTableFactory(table)
 	table.Destroy()
 	r.bucketOpts.SetDisableAutoCompactions(true)
@@ -81,4 +102,16 @@ func (r *Rocks) destroyOptions() {
 	r.scan.Destroy()
 	r.write.Destroy()
 	r.writeSync.Destroy()
+}
+
+// BloomWrong is how often a table's bloom filter let a key through that the table does not have, since the store was
+// opened; 0 without bloom filters.
+func (r *Rocks) BloomWrong() uint64 {
+	if !r.shared.bloom {
+		return 0
+	}
+	// Of positives first: a read that ends between the two is then at most missing.
+	positive := r.dbOpts.GetTickerCount(grocksdb.TickerType_BLOOM_FILTER_FULL_POSITIVE)
+	right := r.dbOpts.GetTickerCount(grocksdb.TickerType_BLOOM_FILTER_FULL_TRUE_POSITIVE)
+	return positive - min(right, positive)
 }

@@ -20,38 +20,67 @@ const (
 	chunkBytes   = 256 << 10 // or so many bytes: large bodies are not read 64 at a time
 )
 
-// SealJob turns a sealing bucket's rows into a family. Run may be called from any goroutine, once.
+// SealJob writes rows of a bucket as a run: all that are left when the bucket is sealed, or those so far when it is
+// spilled. Run may be called from any goroutine, once.
 type SealJob struct {
 	bucket *Bucket
 	store  Backend
-	used   []uint64 // as of StartSeal; rows used later are only in the bitmap
+	part   *writing
+	used   []uint64 // as of the start; rows used later are only in the bitmap
+	number int      // of the run in its bucket
+	final  bool     // the bucket is sealed with it
 
-	// Filled by Run.
-	Hashes []uint64 // distinct hashes of what was written, ascending; the caller's to keep
-	family Family
-	stats  RunStats
-	done   bool // without an error
+	older []Family
+
+	// Hashes is filled by Run: the distinct hashes of what was written, ascending; the caller's to keep. Older are those
+	// of the bucket's runs before it, each likewise.
+	Hashes []uint64
+	Older  [][]uint64
+	run    *run // nil: there was nothing to write
+	ok     bool // Run ended without an error
 }
 
-// Bucket is the one that is being sealed.
+// Bucket is the one whose rows are written.
 func (j *SealJob) Bucket() *Bucket { return j.bucket }
 
-// StartSeal closes a bucket for entries. Nothing of the batch in progress may be in it: call between batches.
+// Base is the row of the first that is to be written.
+func (j *SealJob) Base() uint32 { return j.part.base }
+
+// Wrote says that there was something to write.
+func (j *SealJob) Wrote() bool { return j.run != nil }
+
+// StartSeal closes a bucket for entries. Nothing of the batch in progress may be in it, and no other run of it may be
+// in writing: call between batches.
 func (r *Ring) StartSeal(b *Bucket) *SealJob {
 	b.state = Sealing
+	return r.startRun(b, true)
+}
+
+// StartSpill sets apart what an open bucket has so far, which goes on taking entries: it frees RAM early. Call as
+// StartSeal.
+func (r *Ring) StartSpill(b *Bucket) *SealJob { return r.startRun(b, false) }
+
+func (r *Ring) startRun(b *Bucket, final bool) *SealJob {
 	left := make([]uint64, len(b.used)) // rows that are left out
 	if !r.opt.KeepUsed {
 		copy(left, b.used)
 	}
-	return &SealJob{bucket: b, store: r.store, used: left}
+	if b.part == nil { // else the last attempt failed, and its rows are still set apart
+		b.freeze(r.committed)
+	}
+	j := &SealJob{bucket: b, store: r.store, part: b.part, used: left, number: len(b.runs), final: final}
+	for _, old := range b.runs {
+		j.older = append(j.older, old.family)
+	}
+	return j
 }
 
 // Run sorts the rows, writes the SST and ingests it. A bucket whose rows were all used gets no family. After an
-// error the bucket goes on answering from RAM, and StartSeal may be called again.
+// error the bucket goes on answering from RAM.
 func (j *SealJob) Run() error {
 	rows := j.sorted()
 	if len(rows) == 0 {
-		j.done = true
+		j.ok = true
 		return nil
 	}
 	j.Hashes = make([]uint64, 0, len(rows))
@@ -60,28 +89,34 @@ func (j *SealJob) Run() error {
 			j.Hashes = append(j.Hashes, r.hash)
 		}
 	}
-	src := &runSource{arena: &j.bucket.arena, rows: rows}
-	var err error
-	j.family, j.stats, err = j.store.WriteRun(j.bucket.Epoch, src)
+	family, stats, err := j.store.WriteRun(j.bucket.Epoch, j.number, &runSource{part: j.part, rows: rows})
 	if err != nil {
 		return fmt.Errorf("sealing bucket %d: %w", j.bucket.Epoch, err)
 	}
-	j.stats.Entries = int64(len(rows))
-	j.done = true
+	stats.Entries = int64(len(rows))
+	j.run = &run{family, stats}
+	for _, f := range j.older {
+		hashes, err := j.store.ScanHashes(f, nil)
+		if err != nil {
+			return fmt.Errorf("reading the hashes of bucket %d: %w", j.bucket.Epoch, err)
+		}
+		j.Older = append(j.Older, hashes)
+	}
+	j.ok = true
 	return nil
 }
 
 type sealRow struct {
 	hash uint64
-	row  uint32
+	at   uint32 // in the arena
 }
 
 func (j *SealJob) sorted() []sealRow {
-	a := &j.bucket.arena
+	a := &j.part.arena
 	rows := make([]sealRow, 0, a.rows())
-	for row, hash := range a.hashes {
-		if j.used[row>>6]&(1<<(row&63)) == 0 {
-			rows = append(rows, sealRow{hash, uint32(row)})
+	for at, hash := range a.hashes {
+		if row := j.part.base + uint32(at); j.used[row>>6]&(1<<(row&63)) == 0 {
+			rows = append(rows, sealRow{hash, uint32(at)})
 		}
 	}
 	slices.SortFunc(rows, func(x, y sealRow) int {
@@ -89,7 +124,7 @@ func (j *SealJob) sorted() []sealRow {
 		case x.hash != y.hash:
 			return cmp.Compare(x.hash, y.hash)
 		default:
-			return cmp.Or(compareEntries(a.entry(x.row), a.entry(y.row)), cmp.Compare(x.row, y.row))
+			return cmp.Or(compareEntries(a.entry(x.at), a.entry(y.at)), cmp.Compare(x.at, y.at))
 		}
 	})
 	return rows
@@ -97,7 +132,7 @@ func (j *SealJob) sorted() []sealRow {
 
 // runSource cuts sorted rows into chunks: one key for up to 64 entries of a hash.
 type runSource struct {
-	arena *arena
+	part  *writing
 	rows  []sealRow
 	chunk uint32
 	key   [KeySize]byte
@@ -111,134 +146,74 @@ func (s *runSource) Next() (key, value []byte, ok bool) {
 	hash, n := s.rows[0].hash, 0
 	s.value = append(s.value[:0], valueVersion, 0, 0, 0)
 	for n < len(s.rows) && s.rows[n].hash == hash && n < chunkEntries && len(s.value) < chunkBytes {
-		s.value = binary.LittleEndian.AppendUint32(s.value, s.rows[n].row)
-		s.value = append(s.value, s.arena.sized(s.rows[n].row)...)
+		s.value = binary.LittleEndian.AppendUint32(s.value, s.part.base+s.rows[n].at)
+		s.value = append(s.value, s.part.arena.sized(s.rows[n].at)...)
 		n++
 	}
 	binary.LittleEndian.PutUint16(s.value[2:], uint16(n))
-	putKey(s.key[:], hash, 0, s.chunk)
+	putKey(s.key[:], hash, s.chunk)
 	s.chunk = 0
 	if n < len(s.rows) && s.rows[n].hash == hash {
 		s.value[1] |= valueMore
-		s.chunk = binary.BigEndian.Uint32(s.key[10:]) + 1
+		s.chunk = binary.BigEndian.Uint32(s.key[8:]) + 1
 	}
 	s.rows = s.rows[n:]
 	return s.key[:], s.value, true
 }
 
-// FinishSeal swaps the family in: from here on the bucket answers from the store. It writes the sealed mark,
-// the bitmaps and the journal cut in one batch. If the bucket was dropped meanwhile it returns a DropJob for the
-// family instead. Call between batches, when the last one is committed.
+// FinishSeal swaps the run in: from here on its rows are answered from the store. It writes the bucket's mark, the
+// bitmaps and the journal cut in one batch. If the bucket was dropped meanwhile it returns a DropJob for the run
+// instead. Call between batches, when the last one is committed.
 func (r *Ring) FinishSeal(j *SealJob) (*DropJob, error) {
 	b := j.bucket
 	if r.err != nil {
 		return nil, r.err
 	}
 	if b.gone {
-		b.arena.release()
-		if j.family == nil {
+		b.part.arena.release()
+		if j.run == nil {
 			return nil, nil
 		}
-		return &DropJob{store: r.store, family: j.family, Epoch: b.Epoch}, nil
+		return &DropJob{store: r.store, families: []Family{j.run.family}, Epoch: b.Epoch}, nil
 	}
-	if !j.done {
+	if !j.ok {
 		return nil, fmt.Errorf("bucket %d: its seal did not succeed", b.Epoch)
 	}
-	b.family, b.stats = j.family, j.stats
-	b.state = Sealed
+	part := b.part
+	if j.run != nil {
+		b.runs = append(b.runs, *j.run)
+	}
+	b.done, b.upTo = part.base+uint32(part.arena.rows()), part.upTo
+	b.part = nil
+	if j.final {
+		b.state = Sealed
+	}
 	r.write.reset()
-	r.write.put(sealedKey(b.Epoch), b.encodeMark())
+	r.write.put(markKey(b.Epoch), b.encodeMark())
+	b.bitsDirty = true // there are rows in it that no bitmap on disk has yet
 	r.checkpoint(&r.write)
 	if err := r.flushBetween(failpoint.MarkBefore, failpoint.MarkAfter); err != nil {
 		return nil, err
 	}
-	b.arena.release()
+	part.arena.release()
 	return nil, nil
 }
 
-// checkpoint adds the bitmaps that changed and cuts the journal to what open buckets still need.
+// checkpoint adds the bitmaps that changed and cuts the journal to what arenas still need.
 func (r *Ring) checkpoint(w *Write) {
 	cut := r.committed + 1
 	for _, b := range r.slots {
-		switch {
-		case b == nil:
-		case b.state != Sealed:
-			if b.first != 0 {
-				cut = min(cut, b.first)
-			}
-		case b.bitsDirty:
+		if b == nil {
+			continue
+		}
+		if n := b.needs(); n != 0 {
+			cut = min(cut, n)
+		}
+		if b.bitsDirty && b.done > 0 {
 			w.put(bitsKey(b.Epoch), b.encodeBits())
 			b.bitsDirty = false
 		}
 	}
 	w.CutBelow = cut
 	r.journalBytes = 0
-}
-
-// DropJob removes a dropped bucket's files. Run may be called from any goroutine, once.
-type DropJob struct {
-	Epoch  int64
-	store  Backend
-	family Family
-}
-
-// HasFiles is false for a bucket that was never sealed, or sealed empty.
-func (j *DropJob) HasFiles() bool { return j.family != nil }
-
-// Run drops the family.
-func (j *DropJob) Run() error {
-	if j.family == nil {
-		return nil
-	}
-	err := failpoint.Hit(failpoint.DropBefore)
-	if err == nil {
-		err = j.store.DropFamily(j.family)
-	}
-	if err == nil {
-		err = failpoint.Hit(failpoint.DropAfter)
-	}
-	if err != nil {
-		return fmt.Errorf("dropping bucket %d: %w", j.Epoch, err)
-	}
-	return nil
-}
-
-// DropBelow takes every bucket under an epoch out of the ring, in order of time, and raises the floor: from here
-// on nothing asks them. It is durable when it returns; the jobs remove the files. Call between batches.
-func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
-	if r.err != nil || floor <= r.floor {
-		return nil, r.err
-	}
-	var gone []*Bucket
-	for _, b := range r.slots {
-		if b != nil && b.Epoch < floor {
-			gone = append(gone, b)
-		}
-	}
-	r.floor = floor
-	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
-	r.write.reset()
-	r.write.put(metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
-	jobs := make([]*DropJob, 0, len(gone))
-	for _, b := range gone {
-		jobs = append(jobs, r.drop(b))
-	}
-	if err := r.flushBetween(failpoint.FloorBefore, failpoint.FloorAfter); err != nil {
-		return nil, err // the marks may still be there, and want their families
-	}
-	return jobs, nil
-}
-
-func (r *Ring) drop(b *Bucket) *DropJob {
-	r.slots[b.Slot] = nil
-	r.pending -= b.live
-	b.gone = true
-	switch b.state {
-	case Open:
-		b.arena.release()
-	case Sealed:
-		r.write.delete(sealedKey(b.Epoch))
-		r.write.delete(bitsKey(b.Epoch))
-	}
-	return &DropJob{Epoch: b.Epoch, store: r.store, family: b.family}
 }

@@ -48,7 +48,8 @@ func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Ri
 	}
 	var rings Rings
 	for i, s := range stores {
-		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.Cardinality != OneToOne}
+		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.Cardinality != OneToOne,
+			ArenaBytes: cfg.ArenaBytes}
 		r, err := buckets.NewRing(opt, s, committed)
 		if err != nil {
 			return nil, nil, fmt.Errorf("task %d: %w", i, err)
@@ -261,7 +262,13 @@ func (e *Engine) Finished() bool { return e.gate.finished() }
 
 // Quiesce waits for the helpers and takes in what they did: for counts at the end of a run.
 func (e *Engine) Quiesce() error {
-	return e.each(func(t *Task, _ *taskPart) error { return t.collect(true) })
+	return e.each(func(t *Task, _ *taskPart) error {
+		for {
+			if err := t.collect(true); err != nil || !t.startSeals() {
+				return err
+			}
+		}
+	})
 }
 
 // MarkDrained says that the state is not to be resumed (rule 15).
@@ -328,6 +335,9 @@ func (e *Engine) Levels(deep bool) Levels {
 				open++
 			}
 			if x := t.index[slot]; x != nil {
+				l.IndexBytes += x.Bytes()
+			}
+			if x := t.part[slot].OpenIndex; x != nil {
 				l.IndexBytes += x.Bytes()
 			}
 			l.IndexBytes += 8 * len(t.keys[slot])

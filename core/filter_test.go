@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"joinbench/buckets"
@@ -40,6 +41,8 @@ func sealedLoad(perBucket, probes int) (cfg *Config, a, b []scriptPart) {
 
 // TestFilterBooks: false positives and the rest against what the filters themselves say of each B.
 func TestFilterBooks(t *testing.T) {
+	defer func(old int) { minStale = old }(minStale)
+	minStale = 1 << 30 // a filter that is built anew has other books
 	for _, kind := range []fusefilter.Kind{fusefilter.Fuse8, fusefilter.Fuse16, fusefilter.None} {
 		t.Run(kind.String(), func(t *testing.T) {
 			cfg, a, b := sealedLoad(200, 20_000)
@@ -228,15 +231,64 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
+// TestFilterRebuild: a bucket whose filter mostly leads to used rows gets one of the rows that wait. The outputs are the
+// same, with a summary in front and without, and a B of a used key ends in RAM again.
+func TestFilterRebuild(t *testing.T) {
+	for _, summary := range []bool{false, true} {
+		cfg, a, b := sealedLoad(100, 200)
+		for i := range 10 { // each key of bucket 5 but the last ten once, then most of them ten times more
+			for k := range 90 {
+				b[0].events = append(b[0].events, event{time: 1399, key: fmt.Sprintf("k5.%d", k), offset: int64(1000 + 90*i + k)})
+			}
+		}
+		for k := 90; k < 100; k++ {
+			b[0].events = append(b[0].events, event{time: 1399, key: fmt.Sprintf("k5.%d", k), offset: int64(3000 + k)})
+		}
+		cfg.BatchSize, cfg.Summary, cfg.Filter = 64, summary, fusefilter.Fuse16
+		func() {
+			defer func(old int) { minStale = old }(minStale)
+			minStale = 1 << 30
+			want, plain := runAll(t, cfg, 1, newScript(t, 512, a, b))
+			minStale = 64
+			got, rebuilt := runAll(t, cfg, 1, newScript(t, 512, a, b))
+			sameList(t, "pairs", got.pairs, want.pairs)
+			sameList(t, "unmatched B", got.unmatchedB, want.unmatchedB)
+			if rebuilt.Tasks.FiltersRebuilt == 0 || plain.Tasks.FiltersRebuilt != 0 {
+				t.Errorf("%d filters were rebuilt, %d with rebuilding off", rebuilt.Tasks.FiltersRebuilt, plain.Tasks.FiltersRebuilt)
+			}
+			if rebuilt.Tasks.Stale*2 > plain.Tasks.Stale || rebuilt.Tasks.Lookups >= plain.Tasks.Lookups {
+				t.Errorf("stale positives %d of %d, lookups %d of %d", rebuilt.Tasks.Stale, plain.Tasks.Stale, rebuilt.Tasks.Lookups, plain.Tasks.Lookups)
+			}
+		}()
+	}
+}
+
+// TestBuildRetry: a build that failed is tried again, until it succeeds.
+func TestBuildRetry(t *testing.T) {
+	cfg, a, b := sealedLoad(50, 40_000)
+	cfg.BatchSize = 16 // so that there are batches enough
+	fails := 3
+	cfg.BuildFault = func(_ fusefilter.Kind, keys int) error {
+		if fails--; fails >= 0 {
+			return errEnd
+		}
+		return nil
+	}
+	_, counts := runAll(t, cfg, 1, newScript(t, 512, a, b))
+	if k := counts.Tasks; k.BuildFailed != 3 || k.FiltersBuilt < 12 {
+		t.Errorf("%d builds failed and %d filters were built, want 3 and at least one for each of 12 buckets", k.BuildFailed, k.FiltersBuilt)
+	}
+}
+
 // slowScans is a store that gives the hashes of n families, and those of the others when it is told to go on.
 type slowScans struct {
 	buckets.Backend
-	n  int
+	n  atomic.Int64
 	on chan struct{}
 }
 
 func (s *slowScans) ScanHashes(f buckets.Family, dst []uint64) ([]uint64, error) {
-	if s.n--; s.n < 0 {
+	if s.n.Add(-1) < 0 {
 		<-s.on
 	}
 	return s.Backend.ScanHashes(f, dst)
@@ -259,10 +311,11 @@ func TestFiltersLoad(t *testing.T) {
 		}
 		must(t, e.Close())
 
-		slow := &slowScans{stores[0], 12 - left, make(chan struct{})}
+		slow := &slowScans{Backend: stores[0], on: make(chan struct{})}
+		slow.n.Store(int64(12 - left))
 		e = open(t, cfg, []buckets.Backend{slow}, newScript(t, 512, a, b), sink)
 		must(t, e.tasks[0].collect(false))
-		loading := e.tasks[0].help.open
+		loading := e.tasks[0].loading
 		sink.fail = func(int, *Output) error {
 			for slot := range cfg.Slots {
 				if b := e.tasks[0].ring.AtSlot(slot); b != nil && b.State() == buckets.Sealed && e.tasks[0].set.State(slot) == fusefilter.Empty {
@@ -342,7 +395,7 @@ func TestDroppedWhileSealing(t *testing.T) {
 			a := []scriptPart{part(0, ev("old", 10), ev("x", 250), ev("new", 410), ev("x", 480))}
 			b := []scriptPart{part(0, ev("z", 150), ev("x", 340), ev("new", 430), ev("old", 431))}
 			stores, sink := memStores(1), &joined{}
-			slow := &slowScans{stores[0], 0, make(chan struct{})}
+			slow := &slowScans{Backend: stores[0], on: make(chan struct{})}
 			src := newScript(t, 1, a, b)
 			if restart { // the first life seals bucket 0
 				ctx, cancel := context.WithCancel(context.Background())

@@ -2,10 +2,13 @@ package core
 
 import (
 	"fmt"
+	"math/bits"
 
 	"joinbench/buckets"
+	"joinbench/fusefilter"
 )
 
+// pair settles one B after another.
 func (t *Task) pair(rows []slice) error {
 	first, at := 0, 0 // rows[at] starts at position first
 	next := 0         // first position that is not settled, for those in vain
@@ -40,6 +43,7 @@ func (t *Task) pair(rows []slice) error {
 	return nil
 }
 
+// vain lists the B of positions from..to-1 as unmatched.
 func (t *Task) vain(rows []slice, from, to int) {
 	first := 0
 	for _, s := range rows {
@@ -50,50 +54,62 @@ func (t *Task) vain(rows []slice, from, to int) {
 	}
 }
 
+// found is the A that a B pairs with, if entry is not nil.
 type found struct {
 	bucket *buckets.Bucket
 	row    uint32
 	entry  []byte
 }
 
+// use consumes the A of a pair. In one-to-many it stays; the mark is only needed to know who never paired.
 func (t *Task) use(f found) {
 	if t.cfg.Cardinality == OneToOne || t.cfg.KeepUnmatched {
 		t.ring.Use(f.bucket, f.row)
 	}
 }
 
+// best is the earliest A, by time, partition and offset, that has the key, lies in the window and still waits.
 func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
 	want := wanted{key: ref.Chunk.Key(ref.Row), one: t.cfg.Cardinality == OneToOne}
 	at := ref.Chunk.Time[ref.Row]
 	want.from, want.to = at-t.cfg.After, at+t.cfg.Before
-	var present, used bool
-	empty := 0
+	var asked, present, used uint64 // buckets whose runs were read, that have the hash, that have the key only in used rows
 	for _, c := range cands {
 		b := t.ring.AtSlot(int(c.slot))
-		if c.open {
-			t.bestOpen(&want, b, c.at, &best)
+		switch c.in {
+		case inArena:
+			t.bestOpen(&want, b, partIndex{t.index[c.slot], b.Base()}, c.at, &best)
+			continue
+		case inPart:
+			t.bestOpen(&want, b, t.part[c.slot], c.at, &best)
 			continue
 		}
+		bit := uint64(1) << c.slot
+		asked |= bit
 		value := t.ring.Value(int(c.at))
 		if len(value) == 0 {
-			empty++
 			continue
 		}
-		present = true
-		wasUsed, err := t.bestSealed(&want, b, t.probes[c.at].Hash, value, &best)
+		present |= bit
+		wasUsed, err := t.bestSealed(&want, b, t.probes[c.at], value, &best)
 		if err != nil {
 			return found{}, fmt.Errorf("bucket %d: %w", b.Epoch, err)
 		}
-		used = used || wasUsed
+		if wasUsed {
+			used |= bit
+		}
 	}
-	t.count(at, present, empty, used && best.entry == nil)
+	if asked != 0 {
+		if best.entry != nil {
+			used = 0
+		}
+		t.count(at, present != 0, bits.OnesCount64(asked&^present), used)
+	}
 	return best, nil
 }
 
-func (t *Task) count(at int64, present bool, empty int, stale bool) {
-	if !present && empty == 0 {
-		return
-	}
+// count keeps the books of the filters for a B that came to a sealed bucket.
+func (t *Task) count(at int64, present bool, empty int, stale uint64) {
 	counted := t.consultedAt(at) > 0
 	if present {
 		t.stats.Present++
@@ -101,10 +117,13 @@ func (t *Task) count(at int64, present bool, empty int, stale bool) {
 			t.stats.Absent--
 		}
 	}
-	if stale {
+	if stale != 0 {
 		t.stats.Stale++
+		for ; stale != 0; stale &= stale - 1 {
+			t.filters[bits.TrailingZeros64(stale)].stale++
+		}
 	}
-	if counted {
+	if counted && t.cfg.Filter != fusefilter.Bloom {
 		t.stats.FilterFalse += uint64(empty)
 		if !present {
 			t.stats.FalsePositives++
@@ -112,6 +131,7 @@ func (t *Task) count(at int64, present bool, empty int, stale bool) {
 	}
 }
 
+// consultedAt is how many filters a B of this time asked, 0 if one of its buckets had none yet.
 func (t *Task) consultedAt(at int64) int {
 	if at < t.window.from || at >= t.window.to {
 		t.moveWindow(at)
@@ -119,6 +139,7 @@ func (t *Task) consultedAt(at int64) int {
 	return t.window.consulted
 }
 
+// wanted is what a B looks for.
 type wanted struct {
 	key      []byte
 	from, to int64
@@ -129,9 +150,10 @@ func (w *wanted) fits(e *buckets.Entry) bool {
 	return e.Time >= w.from && e.Time <= w.to && string(e.Key) == string(w.key)
 }
 
-func (t *Task) bestOpen(w *wanted, b *buckets.Bucket, head uint32, best *found) {
-	index := t.index[b.Slot]
-	for row, ok := head, true; ok; row, ok = index.Next(row) {
+// bestOpen walks the chain of a hash in an open bucket.
+func (t *Task) bestOpen(w *wanted, b *buckets.Bucket, x partIndex, head uint32, best *found) {
+	for i, ok := head, true; ok; i, ok = x.Next(i) {
+		row := x.base + i
 		if w.one && b.Used(row) {
 			continue
 		}
@@ -146,7 +168,9 @@ func (t *Task) bestOpen(w *wanted, b *buckets.Bucket, head uint32, best *found) 
 	}
 }
 
-func (t *Task) bestSealed(w *wanted, b *buckets.Bucket, hash uint64, value []byte, best *found) (used bool, err error) {
+// bestSealed walks the entries of a hash in a sealed bucket, earliest first, chunk by chunk: the first that fits is
+// the bucket's best. used says whether one of the key was there and is used up.
+func (t *Task) bestSealed(w *wanted, b *buckets.Bucket, p buckets.Probe, value []byte, best *found) (used bool, err error) {
 	for chunk := uint32(1); ; chunk++ {
 		it := buckets.IterValue(value)
 		for row, raw, ok := it.Next(); ok; row, raw, ok = it.Next() {
@@ -173,12 +197,13 @@ func (t *Task) bestSealed(w *wanted, b *buckets.Bucket, hash uint64, value []byt
 			return used, err
 		}
 		t.stats.Lookups++
-		if value, err = t.ring.ReadChunk(b.Slot, hash, chunk); err != nil {
+		if value, err = t.ring.ReadChunk(p, chunk); err != nil {
 			return used, err
 		}
 	}
 }
 
+// copy keeps an entry until the next batch.
 func (t *Task) copy(raw []byte) []byte {
 	from := len(t.copies)
 	t.copies = append(t.copies, raw...)

@@ -84,7 +84,7 @@ func checkLevels(t *testing.T, e *Engine) {
 		for slot := range e.cfg.Slots {
 			b := task.ring.AtSlot(slot)
 			if b == nil {
-				if task.index[slot] != nil {
+				if task.index[slot] != nil || task.part[slot].OpenIndex != nil {
 					t.Errorf("task %d, slot %d: an index without a bucket", i, slot)
 				}
 				continue
@@ -93,8 +93,11 @@ func checkLevels(t *testing.T, e *Engine) {
 			if b.Epoch < e.gate.floor || e.gate.live[slot] != b.Epoch {
 				t.Errorf("task %d, slot %d: bucket %d, the gate has floor %d and bucket %d", i, slot, b.Epoch, e.gate.floor, e.gate.live[slot])
 			}
-			if x := task.index[slot]; x != nil && x.Len() != b.Rows() {
-				t.Errorf("task %d, slot %d: %d rows in the index, %d in the bucket", i, slot, x.Len(), b.Rows())
+			if x := task.index[slot]; x != nil && x.Len() != len(b.Hashes()) {
+				t.Errorf("task %d, slot %d: %d rows in the index, %d in the arena", i, slot, x.Len(), len(b.Hashes()))
+			}
+			if p := task.part[slot]; p.OpenIndex != nil && (!b.Writing() || p.base+uint32(p.Len()) != b.Base()) {
+				t.Errorf("task %d, slot %d: an index of rows %d to %d, the arena begins at %d", i, slot, p.base, p.base+uint32(p.Len()), b.Base())
 			}
 		}
 		if live != task.ring.Pending() {

@@ -22,7 +22,7 @@ func newRocks(t testing.TB, tasks int) *rocks {
 	if v, _ := buckets.Build(); strings.HasPrefix(v, "none") {
 		t.Skip("built without cgo, so there is no RocksDB")
 	}
-	shared := buckets.NewShared(64<<20, tasks)
+	shared := buckets.NewShared(buckets.SharedOptions{Memory: 64 << 20, Tasks: tasks})
 	t.Cleanup(shared.Close)
 	return &rocks{t.TempDir(), tasks, shared}
 }

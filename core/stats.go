@@ -24,6 +24,8 @@ type TaskStats struct {
 
 	SealedTotal, DroppedTotal uint64
 	FiltersBuilt, BuildFailed uint64
+	FiltersRebuilt            uint64        // of these, to leave used rows out
+	Spills                    uint64        // runs written before their bucket was sealed
 	FilterKeys                uint64        // keys of all filters built
 	FilterBytes               uint64        // bytes of all filters built
 	BuildTime                 time.Duration // of filters
@@ -60,6 +62,8 @@ func (s *TaskStats) add(o *TaskStats) {
 	s.DroppedTotal += o.DroppedTotal
 	s.FiltersBuilt += o.FiltersBuilt
 	s.BuildFailed += o.BuildFailed
+	s.FiltersRebuilt += o.FiltersRebuilt
+	s.Spills += o.Spills
 	s.FilterKeys += o.FilterKeys
 	s.FilterBytes += o.FilterBytes
 	s.BuildTime += o.BuildTime

@@ -13,18 +13,20 @@ import (
 )
 
 // Task joins one part of the keys. One goroutine at a time calls it; between batches that is the engine's.
-
 type Task struct {
 	cfg  *Config
 	hash func(key []byte) uint64 // nil: xxh3
 	ring *buckets.Ring
 	set  *fusefilter.Set
-	// index of open and sealing buckets, by slot; nil elsewhere.
+	// index of the rows in arenas, by slot, and of those that are being written as a run; nil where there are none.
 	index [buckets.MaxSlots]*fusefilter.OpenIndex
+	part  [buckets.MaxSlots]partIndex
 	spare []*fusefilter.OpenIndex
 	// keys are the hashes of the sealed buckets that have a filter, while summaries are on; by slot, ascending.
-	keys [buckets.MaxSlots][]uint64
-	help *helper
+	keys    [buckets.MaxSlots][]uint64
+	filters [buckets.MaxSlots]filterLife
+	loading int // filters that a restart still waits for
+	help    *helper
 
 	// The batch in progress. All of it is reused.
 	hashes  []uint64
@@ -40,22 +42,38 @@ type Task struct {
 
 	stats       TaskStats
 	drops       []Drop
+	batches     uint64 // since it was made
+	bloomWrong  uint64 // as of the last batch
+	sealable    int64  // epochs below may be sealed
 	summaryBusy bool
 	syncBusy    bool
 	rows        uint32 // of the last bucket that was sealed: how large the next index starts
 }
 
-// candidate is one place where a B may find its A, in the order of the B.
+// partIndex is the index of a part of a bucket: its row 0 is row base of the bucket.
+type partIndex struct {
+	*fusefilter.OpenIndex
+	base uint32
+}
 
+// candidate is one place where a B may find its A, in the order of the B.
 type candidate struct {
 	pos  uint32
 	slot uint16
-	open bool
-	at   uint32 // open: newest row of the chain; sealed: index of the value of the last Lookup
+	in   place
+	at   uint32 // inArena, inPart: newest row of the chain, by the index; inRun: index of the value of the last Lookup
 }
 
-// window is which buckets can hold a partner of a B, as long as its time stays in [from, to).
+// place is where a bucket keeps rows.
+type place uint8
 
+const (
+	inRun place = iota
+	inArena
+	inPart
+)
+
+// window is which buckets can hold a partner of a B, as long as its time stays in [from, to).
 type window struct {
 	from, to     int64
 	open, sealed uint64
@@ -65,32 +83,29 @@ type window struct {
 }
 
 // NewTask makes the task of a ring, whose open buckets get their indexes again and whose sealed ones their
-
 // filters, by the helper; until then they are maybe.
-
 func newTask(cfg *Config, ring *buckets.Ring) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg),
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots, cfg.Summary)}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)
 		b := ring.AtSlot(slot)
-		switch {
-		case b == nil:
-		case b.State() != buckets.Sealed:
+		if b == nil {
+			continue
+		}
+		if b.State() != buckets.Sealed {
 			t.reindex(b)
-		case b.Empty():
-		default:
+		}
+		if !b.Empty() {
 			t.set.SetMaybe(slot)
-			if cfg.Filter != fusefilter.None {
-				t.help.start(&scanJob{task: t, scan: ring.ScanHashes(b)})
-			}
 		}
 	}
+	t.loadFilters()
 	return t
 }
 
 func (t *Task) reindex(b *buckets.Bucket) {
-	x := fusefilter.NewOpenIndex(b.Rows())
+	x := fusefilter.NewOpenIndex(len(b.Hashes()))
 	for row, h := range b.Hashes() {
 		x.Insert(h, uint32(row))
 	}
@@ -98,14 +113,12 @@ func (t *Task) reindex(b *buckets.Bucket) {
 }
 
 // begin forgets the last batch's results.
-
 func (t *Task) begin() {
 	clear(t.matches) // they point into chunks
 	t.matches, t.inVain, t.closed, t.copies = t.matches[:0], t.inVain[:0], t.closed[:0], t.copies[:0]
 }
 
 // store puts A rows into the open buckets of their time.
-
 func (t *Task) store(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
@@ -132,7 +145,7 @@ func (t *Task) store(rows []slice) error {
 			if err != nil {
 				return err
 			}
-			index.Insert(h, at)
+			index.Insert(h, at-bucket.Base())
 		}
 		n += len(s.rows)
 	}
@@ -142,7 +155,6 @@ func (t *Task) store(rows []slice) error {
 }
 
 // rowHash is the engine's when it routed by it, else computed here.
-
 func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
 	if c.Hash != nil {
 		return c.Hash[row]
@@ -151,7 +163,6 @@ func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
 }
 
 // hashOf calls xxh3 directly and not through a variable, so that the hash of a short key is inlined.
-
 func (t *Task) hashOf(key []byte) uint64 {
 	if t.hash != nil {
 		return t.hash(key)
@@ -178,9 +189,7 @@ func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, 
 }
 
 // ask lets B rows ask, in order: hash all, find the candidates of all, read the sealed ones in one go, then pair
-
 // one B after another, since an A that one of them uses up is gone for the next.
-
 func (t *Task) ask(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
@@ -193,13 +202,24 @@ func (t *Task) ask(rows []slice) error {
 	if err := t.pair(rows); err != nil {
 		return err
 	}
+	if t.cfg.Filter == fusefilter.Bloom {
+		t.bookBloom()
+	}
 	t.stats.Probes += uint64(len(t.hashes))
 	t.stats.AskTime += time.Since(start)
 	return nil
 }
 
-// gather hashes the keys, decides by time which sealed buckets each B may ask, and counts that.
+// bookBloom takes over what RocksDB counted of its own filters. It counts reads, not B: a B that two tables let through
+// in vain is two false positives, so the ratio is a little too high.
+func (t *Task) bookBloom() {
+	wrong := t.ring.BloomWrong()
+	t.stats.FilterFalse += wrong - t.bloomWrong
+	t.stats.FalsePositives += wrong - t.bloomWrong
+	t.bloomWrong = wrong
+}
 
+// gather hashes the keys, decides by time which sealed buckets each B may ask, and counts that.
 func (t *Task) gather(rows []slice) {
 	t.hashes, t.masks = t.hashes[:0], t.masks[:0]
 	t.window = window{} // buckets may have changed since the last batch
@@ -224,9 +244,7 @@ func (t *Task) gather(rows []slice) {
 }
 
 // moveWindow finds the buckets that can hold an A with tB - after <= tA <= tB + before, and for which other times
-
 // the answer is the same.
-
 func (t *Task) moveWindow(at int64) {
 	width := t.cfg.Width
 	lowest, highest := buckets.EpochOf(at-t.cfg.After, width), buckets.EpochOf(at+t.cfg.Before, width)
@@ -239,46 +257,44 @@ func (t *Task) moveWindow(at int64) {
 		if b == nil || b.Epoch < lowest || b.Epoch > highest {
 			continue
 		}
-		switch {
-		case b.State() != buckets.Sealed:
+		if b.State() != buckets.Sealed {
 			w.open |= 1 << slot
-		case b.Empty():
-		default:
+		}
+		if !b.Empty() {
 			w.sealed |= 1 << slot
 			if t.set.State(slot) == fusefilter.Maybe {
 				w.unsure |= 1 << slot
 			}
 		}
 	}
-	if w.unsure == 0 || t.cfg.Filter == fusefilter.None {
+	if inRAM := t.cfg.Filter.InRAM(); w.unsure == 0 || !inRAM {
 		w.consulted = bits.OnesCount64(w.sealed)
-		w.predicted = t.set.Predict(w.sealed)
-	}
-	if t.cfg.Filter == fusefilter.None && w.sealed != 0 {
-		w.predicted = 1
+		if inRAM {
+			w.predicted = t.set.Predict(w.sealed)
+		} else {
+			w.predicted = fusefilter.Predict(t.cfg.Filter, w.consulted)
+		}
 	}
 	t.window = w
 }
 
 // findCandidates asks open indexes and filters, and reads what the filters let through.
-
 func (t *Task) findCandidates(rows []slice) error {
 	n := len(t.hashes)
 	t.cands, t.probes = t.cands[:0], t.probes[:0]
+	t.heads = slices.Grow(t.heads[:0], n)[:n]
 	for m := t.window.open; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros64(m)
-		t.heads = slices.Grow(t.heads[:0], n)[:n]
-		t.index[slot].FindBatch(t.hashes, t.heads)
-		for i, head := range t.heads {
-			if head != fusefilter.NoRow {
-				t.cands = append(t.cands, candidate{pos: uint32(i), slot: uint16(slot), open: true, at: head})
-			}
-		}
+		t.askIndex(t.index[slot], slot, inArena)
+		t.askIndex(t.part[slot].OpenIndex, slot, inPart)
 	}
 	t.set.Probe(t.hashes, t.masks)
 	for i, mask := range t.masks {
 		for ; mask != 0; mask &= mask - 1 {
-			t.probes = append(t.probes, buckets.Probe{Hash: t.hashes[i], Slot: uint16(bits.TrailingZeros64(mask)), Tag: uint32(i)})
+			slot := bits.TrailingZeros64(mask)
+			for run := range t.ring.AtSlot(slot).Runs() {
+				t.probes = append(t.probes, buckets.Probe{Hash: t.hashes[i], Slot: uint16(slot), Run: uint16(run), Tag: uint32(i)})
+			}
 		}
 	}
 	if len(t.probes) > 0 {
@@ -294,32 +310,20 @@ func (t *Task) findCandidates(rows []slice) error {
 	return nil
 }
 
-// pair settles one B after another.
-
-// vain lists the B of positions from..to-1 as unmatched.
-
-// found is the A that a B pairs with, if entry is not nil.
-
-// use consumes the A of a pair. In one-to-many it stays; the mark is only needed to know who never paired.
-
-// best is the earliest A, by time, partition and offset, that has the key, lies in the window and still waits.
-
-// count keeps the books of the filters for a B that came to a sealed bucket.
-
-// consultedAt is how many filters a B of this time asked, 0 if one of its buckets had none yet.
-
-// wanted is what a B looks for.
-
-// bestOpen walks the chain of a hash in an open bucket.
-
-// bestSealed walks the entries of a hash in a sealed bucket, earliest first, chunk by chunk: the first that fits is
-
-// the bucket's best. used says whether one of the key was there and is used up.
-
-// copy keeps an entry until the next batch.
+// askIndex asks one index for the whole batch.
+func (t *Task) askIndex(x *fusefilter.OpenIndex, slot int, in place) {
+	if x == nil {
+		return
+	}
+	x.FindBatch(t.hashes, t.heads)
+	for i, head := range t.heads {
+		if head != fusefilter.NoRow {
+			t.cands = append(t.cands, candidate{pos: uint32(i), slot: uint16(slot), in: in, at: head})
+		}
+	}
+}
 
 // close hands over the A that end with the buckets below a floor and never paired, if that is wanted.
-
 func (t *Task) close(floor int64) error {
 	if !t.cfg.KeepUnmatched {
 		return nil
@@ -337,7 +341,6 @@ func (t *Task) close(floor int64) error {
 }
 
 // dueBelow lists the live buckets under a floor by time.
-
 func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
 	var due []*buckets.Bucket
 	for slot := range t.cfg.Slots {
@@ -350,7 +353,6 @@ func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
 }
 
 // commit journals the batch; with one task the commit record goes with it.
-
 func (t *Task) commit(n uint64, record []byte) error {
 	start := time.Now()
 	err := t.ring.Commit(n, record)
@@ -367,7 +369,6 @@ func (t *Task) commit(n uint64, record []byte) error {
 }
 
 // undo goes back to the last commit: what the batch stored and used is as it was.
-
 func (t *Task) undo() {
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)
@@ -381,15 +382,16 @@ func (t *Task) undo() {
 	}
 	t.ring.Undo()
 	for slot := range t.cfg.Slots {
-		if t.index[slot] != nil && t.ring.AtSlot(slot) == nil {
-			t.freeIndex(slot)
+		if x := t.index[slot]; x != nil && x.Len() == 0 {
+			t.freeIndex(x)
+			t.index[slot] = nil
 		}
 	}
 }
 
-func (t *Task) freeIndex(slot int) {
-	if x := t.index[slot]; x != nil && len(t.spare) == 0 {
+// freeIndex keeps an index that is no longer needed for the next bucket.
+func (t *Task) freeIndex(x *fusefilter.OpenIndex) {
+	if x != nil && len(t.spare) == 0 {
 		t.spare = append(t.spare, x)
 	}
-	t.index[slot] = nil
 }

@@ -63,6 +63,7 @@ func newBench(bc BenchConfig) (*bench, error) {
 	}
 	c.core.Summary, c.core.BatchSize = bc.Summary, bc.Profile.Load.Batch
 	b := &bench{BenchConfig: bc, c: c, tasks: bc.Profile.Join.TaskCount(1)}
+	c.core.ArenaBytes = arenaBytes(bc.Profile.Join, b.tasks)
 	if b.gen, err = newGenerator(bc.Profile); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type compiled struct {
 	sync buckets.SyncMode
 }
 
+// arenaShare of state.memory is for open buckets and filters; the rest is RocksDB's (buckets.NewShared).
+const arenaShare = 3.0 / 4
+
 // compile turns a validated configuration into what the parts take. files switches off what compares with wall clocks
 // (rules 7 and 9). Errors are *config.Error.
 func compile(j *config.Join, files bool) (*compiled, error) {
@@ -57,6 +60,11 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 		c.sync = buckets.SyncInterval
 	}
 	return &c, nil
+}
+
+// arenaBytes is one task's part of what state.memory gives open buckets and filters.
+func arenaBytes(j *config.Join, tasks int) int64 {
+	return int64(arenaShare * float64(j.State.Memory) / float64(tasks))
 }
 
 func ms(d time.Duration) int64 { return d.Milliseconds() }

@@ -17,10 +17,11 @@ func counters(e *core.Engine, cfg *core.Config, outputs uint64) results.Counters
 			Kind: cfg.Filter.String(), Summary: cfg.Summary,
 			AbsentQueries: int64(t.Absent), FalsePositives: int64(t.FalsePositives), StalePositives: int64(t.Stale),
 			FilterQueries: int64(t.FilterQueries), FilterFalsePositives: int64(t.FilterFalse),
-			BuildNs: int64(t.BuildTime), BuildFailed: int64(t.BuildFailed),
+			BuildNs: int64(t.BuildTime), BuildFailed: int64(t.BuildFailed), Rebuilt: int64(t.FiltersRebuilt),
 		},
 		Buckets: results.Buckets{Open: int64(l.Open), Sealed: int64(l.Sealed), SealedTotal: int64(t.SealedTotal),
-			DroppedTotal: int64(t.DroppedTotal), DropMaxNs: int64(t.DropMax)},
+			DroppedTotal: int64(t.DroppedTotal), DropMaxNs: int64(t.DropMax),
+			Spills: int64(t.Spills)},
 	}
 	out.A.Pending = int64(l.Pending)
 	out.Filter.BitsPerKey = ratio(float64(t.FilterBytes)*8, float64(t.FilterKeys))

@@ -88,6 +88,9 @@ func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 	c.core.KeepUnmatched = jc.Unmatched != ""
 	c.core.Inline, c.core.Hash, c.core.ArenaBytes, c.core.BuildFault = jc.Inline, jc.Hash, jc.ArenaBytes, jc.BuildFault
 	j := &fileJoin{JoinConfig: jc, c: c, tasks: jc.Config.TaskCount(jc.Cores)}
+	if jc.ArenaBytes == 0 {
+		c.core.ArenaBytes = arenaBytes(jc.Config, j.tasks)
+	}
 	if err := j.checkOutFiles(); err != nil {
 		return nil, err
 	}

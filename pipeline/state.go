@@ -102,7 +102,7 @@ func (s *state) wipe() error {
 
 // openStores opens the database of each task.
 func (s *state) openStores(tasks int, cfg *config.Join) error {
-	s.shared = buckets.NewShared(cfg.State.Memory, tasks)
+	s.shared = buckets.NewShared(buckets.SharedOptions{Memory: cfg.State.Memory, Tasks: tasks, Bloom: cfg.State.Filter == "bloom"})
 	for i := range tasks {
 		b, err := buckets.OpenRocks(s.taskDir(i), s.shared)
 		if err != nil {

@@ -43,7 +43,7 @@ func (s *Side) add(o *Side, sign int64) {
 // have no row in any sealed bucket asked; such a B is a false positive once, however many filters erred on it), FPPerFilter
 // is per filter asked (FilterFalsePositives ÷ FilterQueries).
 type Filter struct {
-	Kind                 string      `json:"kind"`         // none, fuse8, fuse16
+	Kind                 string      `json:"kind"`         // none, bloom, fuse8, fuse16, fuse32
 	Summary              bool        `json:"summary"`      // one filter over several buckets stands in front
 	BitsPerKey           *float64    `json:"bits_per_key"` // of all live filters, summaries included
 	AbsentQueries        int64       `json:"absent_queries"`
@@ -58,6 +58,7 @@ type Filter struct {
 	FalseNegatives       int64       `json:"false_negatives"` // zero, or the run is incorrect
 	BuildNs              int64       `json:"build_ns"`        // all builds added
 	BuildFailed          int64       `json:"build_failed"`
+	Rebuilt              int64       `json:"rebuilt"` // to leave out keys that have been matched
 }
 
 func (f *Filter) add(o *Filter, sign int64) {
@@ -87,6 +88,7 @@ type Buckets struct {
 	SealedTotal  int64 `json:"sealed_total"`
 	DroppedTotal int64 `json:"dropped_total"`
 	DropMaxNs    int64 `json:"drop_max_ns"`
+	Spills       int64 `json:"spills"` // parts of open buckets written early, for want of memory
 }
 
 // Counters are the counts of the join, under the names that --stats, every result, /status and the metrics share.

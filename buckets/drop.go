@@ -1,0 +1,79 @@
+package buckets
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"joinbench/internal/failpoint"
+)
+
+// DropJob removes a dropped bucket's files. Run may be called from any goroutine, once.
+type DropJob struct {
+	Epoch    int64
+	store    Backend
+	families []Family
+}
+
+// HasFiles is false for a bucket that has no run.
+func (j *DropJob) HasFiles() bool { return len(j.families) > 0 }
+
+// Run drops the families.
+func (j *DropJob) Run() error {
+	for _, f := range j.families {
+		err := failpoint.Hit(failpoint.DropBefore)
+		if err == nil {
+			err = j.store.DropFamily(f)
+		}
+		if err == nil {
+			err = failpoint.Hit(failpoint.DropAfter)
+		}
+		if err != nil {
+			return fmt.Errorf("dropping bucket %d: %w", j.Epoch, err)
+		}
+	}
+	return nil
+}
+
+// DropBelow takes every bucket under an epoch out of the ring, in order of time, and raises the floor: from here
+// on nothing asks them. It is durable when it returns; the jobs remove the files. Call between batches.
+func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
+	if r.err != nil || floor <= r.floor {
+		return nil, r.err
+	}
+	var gone []*Bucket
+	for _, b := range r.slots {
+		if b != nil && b.Epoch < floor {
+			gone = append(gone, b)
+		}
+	}
+	r.floor = floor
+	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
+	r.write.reset()
+	r.write.put(metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
+	jobs := make([]*DropJob, 0, len(gone))
+	for _, b := range gone {
+		jobs = append(jobs, r.drop(b))
+	}
+	if err := r.flushBetween(failpoint.FloorBefore, failpoint.FloorAfter); err != nil {
+		return nil, err // the marks may still be there, and want their families
+	}
+	return jobs, nil
+}
+
+func (r *Ring) drop(b *Bucket) *DropJob {
+	r.slots[b.Slot] = nil
+	r.pending -= b.live
+	b.gone = true
+	b.arena.release() // what a job is writing is released when that has ended
+	if b.state == Sealed || b.done > 0 {
+		r.write.delete(markKey(b.Epoch))
+		r.write.delete(bitsKey(b.Epoch))
+	}
+	j := &DropJob{Epoch: b.Epoch, store: r.store}
+	for _, run := range b.runs {
+		j.families = append(j.families, run.family)
+	}
+	return j
+}

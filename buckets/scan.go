@@ -1,0 +1,100 @@
+package buckets
+
+import "fmt"
+
+// EachLive calls fn with every row of a bucket that is not used: run by run by hash, then by row what is in RAM. The
+// entry is valid during the call.
+func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) error {
+	for _, run := range b.runs {
+		if err := scanRun(r.store, run.family, b.done, b.Used, fn); err != nil {
+			return err
+		}
+	}
+	for row := b.done; row < b.rows; row++ {
+		if !b.Used(row) {
+			if err := fn(row, b.Entry(row)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scanRun calls fn with the rows of a family that are not used.
+func scanRun(store Backend, f Family, rows uint32, used func(row uint32) bool, fn func(row uint32, entry []byte) error) error {
+	return store.ScanValues(f, func(_, value []byte) error {
+		it := IterValue(value)
+		for row, entry, ok := it.Next(); ok; row, entry, ok = it.Next() {
+			if row >= rows {
+				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, rows)
+			}
+			if !used(row) {
+				if err := fn(row, entry); err != nil {
+					return err
+				}
+			}
+		}
+		return it.Err()
+	})
+}
+
+// HashScan reads the hashes in a bucket's runs, for a filter. Run may be called from any goroutine, once.
+type HashScan struct {
+	Bucket   *Bucket
+	store    Backend
+	families []Family
+	rows     uint32
+	used     []uint64 // rows to leave out; nil: none
+	// Hashes is filled by Run: for each run the distinct ones, ascending.
+	Hashes [][]uint64
+}
+
+// ScanHashes prepares a HashScan of all rows in runs.
+func (r *Ring) ScanHashes(b *Bucket) *HashScan {
+	s := &HashScan{Bucket: b, store: r.store, rows: b.done}
+	for _, run := range b.runs {
+		s.families = append(s.families, run.family)
+	}
+	return s
+}
+
+// ScanLive prepares a HashScan of the rows in runs that are not used as of now. What is used later stays in.
+func (r *Ring) ScanLive(b *Bucket) *HashScan {
+	s := r.ScanHashes(b)
+	s.used = append([]uint64{}, b.used...)
+	return s
+}
+
+// Run fills Hashes. The bucket must not be dropped meanwhile: run both on one helper goroutine, in order.
+func (s *HashScan) Run() error {
+	for _, f := range s.families {
+		hashes, err := s.scan(f)
+		if err != nil {
+			return err
+		}
+		s.Hashes = append(s.Hashes, hashes)
+	}
+	return nil
+}
+
+func (s *HashScan) scan(f Family) (hashes []uint64, err error) {
+	if s.used == nil {
+		return s.store.ScanHashes(f, nil)
+	}
+	err = s.store.ScanValues(f, func(key, value []byte) error {
+		it := IterValue(value)
+		for row, _, ok := it.Next(); ok; row, _, ok = it.Next() {
+			switch {
+			case row >= s.rows:
+				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, s.rows)
+			case s.used[row>>6]&(1<<(row&63)) == 0:
+				if h := keyHash(key); len(hashes) == 0 || hashes[len(hashes)-1] != h {
+					hashes = append(hashes, h)
+				}
+				return nil
+			}
+		}
+		return it.Err()
+	})
+	return hashes, err
+}

@@ -1,0 +1,307 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+
+	"joinbench/buckets"
+	"joinbench/fusefilter"
+)
+
+// install puts a filter of all runs of a bucket in, if it could be built; a bucket without one stays maybe, and the
+// build is tried again.
+func (t *Task) install(slot int, f *fusefilter.Filter, hashes []uint64, err error) {
+	life := &t.filters[slot]
+	life.building = false
+	life.stale = 0
+	if err != nil {
+		t.stats.BuildFailed++
+		life.failed++
+		life.retryAt = t.batches + retryAfter<<min(life.failed-1, maxRetryShift)
+		return
+	}
+	life.failed = 0
+	if f == nil {
+		return
+	}
+	t.bookBuild(f)
+	t.set.Install(slot, f)
+	if t.cfg.Summary {
+		t.keys[slot] = hashes
+	}
+	t.summarise()
+}
+
+func (t *Task) bookBuild(f *fusefilter.Filter) {
+	t.stats.FiltersBuilt++
+	t.stats.FilterKeys += uint64(f.Keys())
+	t.stats.FilterBytes += uint64(f.Bytes())
+	t.stats.BuildTime += f.BuildTime()
+}
+
+// filterLife is what is to be done about a bucket's filter.
+type filterLife struct {
+	building bool   // a job builds it from the runs
+	failed   int    // builds that failed one after another
+	retryAt  uint64 // then: the batch after which the next is due
+	stale    int    // B that found only used rows there, since the filter was built
+}
+
+const (
+	// retryAfter is how many batches pass before a failed build is tried again; each further failure doubles it.
+	retryAfter    = 64
+	maxRetryShift = 10
+	// staleShare of a filter's keys is how many stale positives a bucket may cost before its filter is built anew from
+	// the rows that wait. A stale positive costs a read (2 to 4 µs), a rebuild 0.5 to 1 µs a row: if as many come again as
+	// did, it has paid for itself.
+	staleShare = 1.0 / 4
+)
+
+// minStale keeps small buckets from being rebuilt over and over.
+var minStale = 64 // a variable for tests
+
+// mendFilters starts what is due: filters of buckets that have none, and of those whose filter mostly knows used rows.
+func (t *Task) mendFilters() {
+	if !t.cfg.Filter.InRAM() {
+		return
+	}
+	for slot := range t.cfg.Slots {
+		life := &t.filters[slot]
+		switch {
+		case life.building || life.failed == 0 && life.stale < minStale:
+		case life.failed > 0:
+			if b := t.ring.AtSlot(slot); t.batches >= life.retryAt && b != nil && !b.Empty() && !b.Writing() {
+				life.building = true
+				t.help.start(&scanJob{task: t, scan: t.ring.ScanHashes(b)})
+			}
+		default:
+			f := t.set.Filter(slot)
+			b := t.ring.AtSlot(slot)
+			if f == nil || b == nil || b.State() != buckets.Sealed || t.cfg.Cardinality != OneToOne {
+				life.stale = 0
+				continue
+			}
+			if float64(life.stale) > staleShare*float64(f.Keys()) {
+				life.building = true
+				t.help.start(&scanJob{task: t, scan: t.ring.ScanLive(b), live: true})
+			}
+		}
+	}
+}
+
+// forgetFilter is for a bucket that was dropped.
+func (t *Task) forgetFilter(slot int) {
+	t.filters[slot] = filterLife{}
+	t.keys[slot] = nil
+}
+
+// loadTogether is how many filters are loaded at the same time after a restart.
+const loadTogether = 4
+
+// loadFilters has the filters of all runs built that were there when the state was opened, several at a time.
+func (t *Task) loadFilters() {
+	if !t.cfg.Filter.InRAM() {
+		return
+	}
+	var load *loadJob
+	for slot := range t.cfg.Slots {
+		b := t.ring.AtSlot(slot)
+		if b == nil || b.Empty() {
+			continue
+		}
+		if load == nil {
+			load = &loadJob{}
+		}
+		t.filters[slot].building = true
+		t.loading++
+		load.scans = append(load.scans, &scanJob{task: t, scan: t.ring.ScanHashes(b)})
+		if len(load.scans) == loadTogether {
+			t.help.start(load)
+			load = nil
+		}
+	}
+	if load != nil {
+		t.help.start(load)
+	}
+}
+
+// loadJob runs several scans side by side: after a restart the task needs them more than it needs the cores.
+type loadJob struct {
+	timed
+	scans []*scanJob
+}
+
+func (j *loadJob) run(h *helper) {
+	defer j.since(time.Now())
+	var wg sync.WaitGroup
+	for _, s := range j.scans {
+		wg.Go(func() { s.build(&fusefilter.Builder{Before: h.builder.Before}) })
+	}
+	wg.Wait()
+}
+
+func (j *loadJob) finish(t *Task) error {
+	t.stats.HelperTime += j.took
+	var errs []error
+	for _, s := range j.scans {
+		errs = append(errs, s.finish(t))
+	}
+	t.loading -= len(j.scans)
+	t.summarise()
+	return errors.Join(errs...)
+}
+
+// scanJob builds a filter from the runs of a bucket: one that was there when the state was opened, one whose filter
+// could not be built, or with live one whose filter knows too many used rows.
+type scanJob struct {
+	timed
+	task     *Task
+	scan     *buckets.HashScan
+	live     bool
+	hashes   []uint64
+	filter   *fusefilter.Filter
+	err      error
+	buildErr error
+}
+
+func (j *scanJob) run(h *helper) {
+	defer j.since(time.Now())
+	j.build(&h.builder)
+}
+
+func (j *scanJob) build(b *fusefilter.Builder) {
+	if j.err = j.scan.Run(); j.err == nil {
+		j.hashes = mergeAll(j.scan.Hashes)
+		j.filter, j.buildErr = b.Build(j.task.cfg.Filter, slices.Clone(j.hashes))
+	}
+}
+
+func (j *scanJob) finish(t *Task) error {
+	t.stats.HelperTime += j.took
+	if j.err != nil {
+		return fmt.Errorf("reading the hashes of bucket %d: %w", j.scan.Bucket.Epoch, j.err)
+	}
+	slot := j.scan.Bucket.Slot
+	if t.ring.AtSlot(slot) != j.scan.Bucket || j.scan.Bucket.Runs() != len(j.scan.Hashes) {
+		// Dropped, or it got another run, whose seal has built a filter of all of them.
+		return nil
+	}
+	if !j.live {
+		t.install(slot, j.filter, j.hashes, j.buildErr)
+		return nil
+	}
+	t.filters[slot].building, t.filters[slot].stale = false, 0
+	if j.buildErr != nil {
+		t.stats.BuildFailed++ // the old one goes on
+		return nil
+	}
+	if t.set.State(slot) == fusefilter.Filtered {
+		t.bookBuild(j.filter)
+		t.stats.FiltersRebuilt++
+		t.set.Replace(slot, j.filter)
+		if t.cfg.Summary {
+			t.keys[slot] = j.hashes
+		}
+	}
+	return nil
+}
+
+// summaryAfter is how many filters stand outside the summary before a new one is built. Each of them costs every
+// probe a look of its own, a new summary costs the helper one pass over the keys of all sealed buckets.
+const summaryAfter = 1
+
+// summaryKind is fuse8 whatever the filters are: what matters is how few cache lines a look may touch. It lets 0.4 % of
+// absent keys through, to filters that deny them.
+const summaryKind = fusefilter.Fuse8
+
+// summarise starts a new summary when enough filters stand outside the last one.
+func (t *Task) summarise() {
+	if !t.cfg.Summary || t.summaryBusy || t.loading > 0 {
+		return
+	}
+	_, covered := t.set.Summary()
+	if bits.OnesCount64(t.set.Filtered()&^covered) < summaryAfter {
+		return
+	}
+	j := &summaryJob{kind: summaryKind, cover: t.set.Cover(t.set.Filtered())}
+	for slot := range t.cfg.Slots {
+		if j.cover.Mask()>>slot&1 != 0 {
+			j.lists = append(j.lists, t.keys[slot])
+		}
+	}
+	t.summaryBusy = true
+	t.help.start(j)
+}
+
+// summaryJob builds one filter over the keys of several buckets. Their hashes are kept in RAM while summaries are on, 8
+// bytes a row: to read them from the tables again took two thirds of the helper's time, and pushed what the task
+// probes out of the caches.
+type summaryJob struct {
+	timed
+	kind     fusefilter.Kind
+	cover    fusefilter.Cover
+	lists    [][]uint64 // ascending; shared, read only
+	summary  *fusefilter.Summary
+	buildErr error
+}
+
+func (j *summaryJob) run(h *helper) {
+	defer j.since(time.Now())
+	union := mergeAll(j.lists)
+	if len(j.lists) == 1 {
+		union = slices.Clone(union) // a build reorders what it is given
+	}
+	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, union, j.cover)
+}
+
+// mergeAll merges ascending lists into one, each hash once, two and two: the lists are in order already, so nothing
+// needs to be sorted.
+func mergeAll(lists [][]uint64) []uint64 {
+	for len(lists) > 1 {
+		var next [][]uint64
+		for i := 0; i+1 < len(lists); i += 2 {
+			next = append(next, merge(lists[i], lists[i+1]))
+		}
+		if len(lists)%2 == 1 {
+			next = append(next, lists[len(lists)-1])
+		}
+		lists = next
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	return lists[0]
+}
+
+func merge(a, b []uint64) []uint64 {
+	out := make([]uint64, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		x, y := a[0], b[0]
+		out = append(out, min(x, y))
+		if x <= y {
+			a = a[1:]
+		}
+		if y <= x {
+			b = b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+func (j *summaryJob) finish(t *Task) error {
+	t.summaryBusy = false
+	t.stats.HelperTime += j.took
+	switch {
+	case j.buildErr != nil:
+		t.stats.BuildFailed++
+	default:
+		t.stats.BuildTime += j.summary.Filter().BuildTime()
+		t.set.InstallSummary(j.summary)
+		t.summarise() // over what was sealed meanwhile, if that is enough
+	}
+	return nil
+}
