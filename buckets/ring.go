@@ -78,6 +78,9 @@ var ErrDisplaces = errors.New("slot in use by another bucket")
 // Width is the bucket width in ms; Slots the size of the ring.
 func (r *Ring) Width() int64 { return r.opt.Width }
 
+// SyncMode is what it was opened with.
+func (r *Ring) SyncMode() SyncMode { return r.opt.Sync }
+
 // Slots is the size of the ring.
 func (r *Ring) Slots() int { return r.opt.Slots }
 

@@ -65,6 +65,7 @@ func TestWriterCommitAndResume(t *testing.T) {
 	if w.Bytes() != 0 || content(t, path) != "" {
 		t.Errorf("not flushed: %d bytes, %q", w.Bytes(), content(t, path))
 	}
+	must(t, w.Flush())
 	must(t, w.Sync())
 	committed := w.Bytes()
 	if committed != 2 || content(t, path) != "1\n" {
@@ -176,7 +177,7 @@ func TestWriterKeepsItsError(t *testing.T) {
 	if _, again := w.Write([]byte("9\n")); again != err {
 		t.Errorf("Write: %v", again)
 	}
-	if w.Sync() != err || w.Close() != err || len(sink.sizes) != 1 {
+	if w.Flush() != err || w.Close() != err || len(sink.sizes) != 1 {
 		t.Errorf("went on after an error: %v", sink.sizes)
 	}
 }

@@ -15,14 +15,14 @@ const writeBytes = 256 << 10
 // Writer is the buffered end of an output: a file, or any io.Writer such as stdout. One goroutine at a time.
 // After an error each further call answers it again: a file with a hole is worse than a short one.
 //
-// To commit: Flush (and Sync where it must outlive the machine), then note Bytes. To resume: OpenResume with
+// To commit: Flush (then Sync where it must outlive the machine), then note Bytes. To resume: OpenResume with
 // the Bytes noted.
 type Writer struct {
 	name    string
 	w       io.Writer
 	f       *os.File // nil: not ours to sync, cut or close
 	regular bool     // f can be synced and cut
-	fresh   bool     // f's name may not be on disk yet
+	fresh   bool     // f's name may not be on disk yet; Sync's own
 	buf     []byte
 	bytes   int64
 	err     error
@@ -154,10 +154,11 @@ func (w *Writer) put(p []byte) (int, error) {
 // are still buffered do not count.
 func (w *Writer) Bytes() int64 { return w.bytes }
 
-// Sync flushes and makes the file, and its name, durable. For what is no regular file it only flushes.
+// Sync makes what was flushed, and the file's name, outlive a power cut. It may be called beside Write and Flush, not
+// beside itself or Close. For what is no regular file there is nothing to do.
 func (w *Writer) Sync() error {
-	if err := w.Flush(); err != nil || !w.regular {
-		return err
+	if !w.regular {
+		return nil
 	}
 	err := w.f.Sync()
 	if err == nil && w.fresh {
@@ -165,9 +166,9 @@ func (w *Writer) Sync() error {
 		w.fresh = err != nil
 	}
 	if err != nil {
-		w.err = fmt.Errorf("output %s: making it durable: %w", w.name, err)
+		return fmt.Errorf("output %s: making it durable: %w", w.name, err)
 	}
-	return w.err
+	return nil
 }
 
 func syncDir(path string) error {

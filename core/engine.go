@@ -24,6 +24,7 @@ type Engine struct {
 	sink   Sink
 	batch  uint64 // of the last commit
 	failed bool   // a commit failed: some tasks may be ahead of the commit record
+	sync   Syncer // the sink, if each commit has to outlive a power cut
 	base   Counters
 	now    Counters // since this engine was made; Tasks is left empty
 	out    Output
@@ -92,6 +93,12 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 			}
 		}
 		e.tasks = append(e.tasks, newTask(cfg, r))
+	}
+	if s, ok := sink.(Syncer); ok {
+		if rings[0].SyncMode() == buckets.SyncBatch {
+			e.sync = s
+		}
+		e.tasks[0].outputs = s
 	}
 	e.route = router{hash: cfg.Hash, parts: make([]taskPart, len(rings))}
 	if e.route.hash == nil {
@@ -247,6 +254,11 @@ func (e *Engine) commit() error {
 	e.record = record
 	if err := failpoint.Hit(failpoint.OutputAfter); err != nil {
 		return err
+	}
+	if e.sync != nil {
+		if err := e.sync.Sync(); err != nil {
+			return err
+		}
 	}
 	if len(e.tasks) == 1 {
 		return e.tasks[0].commit(e.batch, record)

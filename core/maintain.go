@@ -64,13 +64,19 @@ func (j *sealJob) finish(t *Task) error {
 // syncJob makes the log outlive a power cut.
 type syncJob struct {
 	timed
-	sync *buckets.SyncJob
-	err  error
+	outputs Syncer // nil: none
+	sync    *buckets.SyncJob
+	err     error
 }
 
 func (j *syncJob) run(*helper) {
 	defer j.since(time.Now())
-	j.err = j.sync.Run()
+	if j.outputs != nil {
+		j.err = j.outputs.Sync()
+	}
+	if j.err == nil {
+		j.err = j.sync.Run()
+	}
 }
 
 func (j *syncJob) finish(t *Task) error {
@@ -138,7 +144,7 @@ func (t *Task) maintain(to bounds) error {
 	if !t.syncBusy {
 		if j := t.ring.StartSync(start); j != nil {
 			t.syncBusy = true
-			t.help.start(&syncJob{sync: j})
+			t.help.start(&syncJob{outputs: t.outputs, sync: j})
 		}
 	}
 	if err := t.collect(false); err != nil { // what ran inline

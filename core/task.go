@@ -47,6 +47,7 @@ type Task struct {
 	sealable    int64  // epochs below may be sealed
 	summaryBusy bool
 	syncBusy    bool
+	outputs     Syncer // synced before this task's log, which has the commit record
 	rows        uint32 // of the last bucket that was sealed: how large the next index starts
 }
 

@@ -120,6 +120,10 @@ type Sink interface {
 	State(dst []byte) ([]byte, error)
 }
 
+// Syncer is a Sink that can make what it wrote up to the last State outlive a power cut. Sync is called before the log
+// is synced that says so: with sync: batch by the engine, else beside it by a helper, once at a time.
+type Syncer interface{ Sync() error }
+
 // Cardinality of the join (rule 2).
 type Cardinality uint8
 

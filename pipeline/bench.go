@@ -260,7 +260,7 @@ func (b *bench) close() error {
 	if b.feed != nil {
 		b.feed.Close()
 	}
-	var errs []error
+	errs := []error{b.state.closeStores()} // before the pairs: a helper may be at syncing them
 	if b.sink != nil {
 		errs = append(errs, b.sink.close())
 	}

@@ -292,6 +292,7 @@ func (j *fileJoin) close() error {
 	if j.feed != nil {
 		j.feed.Close()
 	}
+	errs = append(errs, j.state.closeStores()) // before the outputs: a helper may be at syncing them
 	if j.sink != nil {
 		errs = append(errs, j.sink.close())
 	}

@@ -88,6 +88,18 @@ func (s *fileSink) State(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// Sync implements core.Syncer.
+func (s *fileSink) Sync() error {
+	for i := range s.files {
+		if w := s.files[i].w; w != nil {
+			if err := w.Sync(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Results implements core.Sink.
 func (s *fileSink) Results(out *core.Output) error {
 	for i := range out.Matches {

@@ -73,6 +73,14 @@ func (s *truthSink) State(dst []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(dst, uint64(s.w.Bytes())), nil
 }
 
+// Sync implements core.Syncer.
+func (s *truthSink) Sync() error {
+	if s.w == nil {
+		return nil
+	}
+	return s.w.Sync()
+}
+
 // Results implements core.Sink.
 func (s *truthSink) Results(out *core.Output) error {
 	for i := range out.Matches {
