@@ -9,11 +9,12 @@
 //  3. Commit writes what the batch appended and used as one journal record, together with the caller's commit
 //     record, in one RocksDB batch. Undo goes back to the last commit instead.
 //  4. StartSeal hands an open bucket to a SealJob, whose Run (any goroutine) sorts the rows by hash, writes one
-//     SST and ingests it into the bucket's own family. FinishSeal (the task's goroutine) swaps the family in and
-//     writes one batch: sealed mark, bitmaps, journal cut. Until then the arena answers.
+//     SST, a run, and ingests it into a family made for it. FinishSeal (the task's goroutine) swaps the run in and
+//     writes one batch: mark, bitmaps, journal cut. Until then the arena answers. StartSpill does the same with
+//     what a bucket has so far, which stays open: for want of memory.
 //  5. Lookup reads many hashes of many sealed buckets in one crossing of the C boundary.
-//  6. Drop takes a bucket out of the ring; the returned DropJob's Run (any goroutine) drops its family.
-//  7. Open puts everything together again from marks, bitmaps and journal: families without a mark are strays
+//  6. DropBelow takes buckets out of the ring; the returned DropJobs' Run (any goroutine) drops their families.
+//  7. Open puts everything together again from marks, bitmaps and journal: families that no mark names are strays
 //     and go, journal records above the given batch never happened.
 //
 // A Ring belongs to one goroutine, the task's; only the Run of a SealJob, DropJob, HashScan or SyncJob may be
