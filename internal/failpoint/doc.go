@@ -4,8 +4,9 @@
 // Unarmed, Hit is one load: the points lie on steps that are taken once a batch or less. There are two ways to arm them:
 //
 //   - A test sets a function with Set; what it returns is the result of the step.
-//   - A build with the tag `failpoints` reads the environment variable JOINBENCH_FAILPOINT: "journal.after=3" kills the
-//     process, as kill -9 does, at the third Hit of that point. No other build looks at the environment.
+//   - A build with the tag `failpoints` reads the environment: JOINBENCH_FAILPOINT=journal.after=3 kills the process, as
+//     kill -9 does, at the third Hit of that point, and JOINBENCH_FAILPOINT_LOG names a file that gets a line for each Hit
+//     of any point: its name and the time in ns. No other build looks at these variables.
 package failpoint
 
 import (

@@ -10,28 +10,70 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-// Variable arms a point: NAME=N, the N-th Hit kills.
-const Variable = "JOINBENCH_FAILPOINT"
+// The variables of this build. They leave the environment when they have been read: a configuration that is laid over
+// by JOINBENCH_* refuses names that it does not know.
+const (
+	Variable    = "JOINBENCH_FAILPOINT"     // NAME=N: the N-th Hit kills
+	LogVariable = "JOINBENCH_FAILPOINT_LOG" // a file that gets a line for each Hit
+)
 
 func init() {
-	text := os.Getenv(Variable)
-	if text == "" {
+	kill, log := Take(Variable), Take(LogVariable)
+	if kill == "" && log == "" {
 		return
 	}
-	name, count, _ := strings.Cut(text, "=")
-	at, err := strconv.ParseInt(count, 10, 64)
-	if err != nil || at < 1 || !slices.Contains(All(), name) {
-		fmt.Fprintf(os.Stderr, "%s=%s: want NAME=N with N from 1 and one of %s\n", Variable, text, strings.Join(All(), " "))
-		os.Exit(2)
+	name, at, err := parse(kill)
+	if err != nil {
+		Refuse(err)
+	}
+	var file *os.File
+	if log != "" {
+		if file, err = os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
+			Refuse(fmt.Errorf("%s: %w", LogVariable, err))
+		}
 	}
 	var hits atomic.Int64
 	Set(func(hit string) error {
+		if hit == "" { // a write that is no point
+			return nil
+		}
+		if file != nil { // in one write, so that lines of two tasks do not mix and a kill leaves whole ones
+			if _, err := fmt.Fprintf(file, "%s %d\n", hit, time.Now().UnixNano()); err != nil {
+				return err
+			}
+		}
 		if hit == name && hits.Add(1) == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal is on its way: nothing more happens here
 		}
 		return nil
 	})
+}
+
+func parse(text string) (name string, at int64, err error) {
+	if text == "" {
+		return "", 0, nil
+	}
+	name, count, _ := strings.Cut(text, "=")
+	at, err = strconv.ParseInt(count, 10, 64)
+	if err != nil || at < 1 || !slices.Contains(All(), name) {
+		err = fmt.Errorf("%s=%s: want NAME=N with N from 1 and one of %s", Variable, text, strings.Join(All(), " "))
+	}
+	return name, at, err
+}
+
+// Take reads a variable of a failpoints build and removes it from the environment.
+func Take(variable string) string {
+	text := os.Getenv(variable)
+	_ = os.Unsetenv(variable)
+	return text
+}
+
+// Refuse ends the program: what a test asked for cannot be had.
+func Refuse(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(2)
 }
