@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race lint bench fuzz rocksdb env clean help FORCE
+.PHONY: build run test test-short race crash lint bench fuzz rocksdb env clean help FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -31,6 +31,10 @@ test-short: ## the tests that take less than a minute in all
 
 race: ## all tests with the race detector, the random ones fewer
 	@$(ENV) $(GO) test -race -short -timeout 60m $(PKGS)
+
+CRASH ?=
+crash: ## kill join and run 300 times, at every failpoint and at random moments (CRASH='-crash.seed=2 -crash.n=1000')
+	@$(ENV) $(GO) test -tags=crash,grocksdb_no_link -timeout 3h -run '^TestCrash$$' -v ./cmd/joinbench $(CRASH)
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }
