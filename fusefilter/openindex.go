@@ -112,13 +112,16 @@ func (x *OpenIndex) Bytes() int {
 	return 8*cap(x.tags) + 12*cap(x.entries) + 4*cap(x.next)
 }
 
-// place is where a hash belongs: its group and its tag (2 to 255) repeated eight times. The product
-// spreads weak hashes, small integers for example, over groups and tags.
+// place is where a hash belongs: its group and its tag (2 to 255) repeated eight times.
 func (x *OpenIndex) place(hash uint64) (group uint64, tags uint64) {
-	p := hash * x.mult
-	tag := p >> 24 & 0xff
-	tag += (tag - 2) >> 63 << 1 // 0 means free, 1 is left out (see equalTags)
-	return p >> (x.shift & 63), tag * 0x0101010101010101
+	return place(hash, x.mult, x.shift)
+}
+
+// The product spreads weak hashes, small integers for example, over groups and tags.
+func place(hash, mult uint64, shift uint) (group uint64, tags uint64) {
+	p := hash * mult
+	tag := max(p>>24&0xff, 2) // 0 means free, 1 is left out (see equalTags)
+	return p >> (shift & 63), tag * 0x0101010101010101
 }
 
 // equalTags has the top bit of every byte set in which the two words are equal. Above an equal byte a
@@ -240,9 +243,9 @@ func (x *OpenIndex) Next(row uint32) (older uint32, ok bool) {
 // least as long as hashes. It allocates nothing.
 func (x *OpenIndex) FindBatch(hashes []uint64, heads []uint32) {
 	heads = heads[:len(hashes)]
-	words := x.tags
+	words, mult, shift := x.tags, x.mult, x.shift
 	for i, h := range hashes {
-		group, tags := x.place(h)
+		group, tags := place(h, mult, shift)
 		word := words[group]
 		if equalTags(word, tags) == 0 && !full(word) {
 			heads[i] = NoRow
