@@ -25,7 +25,7 @@ func (x *OpenIndex) farthest() int {
 // clock.
 func TestOpenIndexClusteredHashes(t *testing.T) {
 	rng := newRand(t)
-	const rows = 100_000
+	rows := fewer(100_000)
 	stride := func(s uint64) func(uint64) uint64 { return func(k uint64) uint64 { return k * s } }
 	patterns := map[string]func(k uint64) uint64{
 		"8 bits":        func(k uint64) uint64 { return k & 0xff },
@@ -41,7 +41,7 @@ func TestOpenIndexClusteredHashes(t *testing.T) {
 		"inverse":       stride(inverseOf(firstMultiplier)),
 		"inverse high":  stride(inverseOf(firstMultiplier) << 20),
 		"second":        stride(inverseOf(uint64ProductOf(firstMultiplier, nextMultiplier))),
-		"both inverses": func(k uint64) uint64 { return bothInverses(k, rows) },
+		"both inverses": func(k uint64) uint64 { return bothInverses(k, uint64(rows)) },
 		"random stride": stride(rng.Uint64()),
 	}
 	for n, a, b := 1, uint64(1), uint64(2); n < 90; n, a, b = n+1, b, a+b {
@@ -58,7 +58,7 @@ func TestOpenIndexClusteredHashes(t *testing.T) {
 				if x.mult != before {
 					changes++
 				}
-				if k%25_000 == 24_999 && x.tries < maxTries && x.farthest() > maxWalk {
+				if int(k+1)%(rows/4) == 0 && x.tries < maxTries && x.farthest() > maxWalk {
 					t.Errorf("%s, hint %d: an entry is %d groups from its own after %d rows", name, hint, x.farthest(), k+1)
 				}
 			}
@@ -94,7 +94,7 @@ func bothInverses(k, rows uint64) uint64 {
 func TestOpenIndexKeepsItsMultiplier(t *testing.T) {
 	rng := newRand(t)
 	x := NewOpenIndex(0)
-	for row := range uint32(400_000) {
+	for row := range uint32(fewer(400_000)) {
 		x.Insert(rng.Uint64(), row)
 	}
 	if x.mult != firstMultiplier || x.farthest() > 6 {

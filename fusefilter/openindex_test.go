@@ -172,17 +172,18 @@ func TestOpenIndexUndoRowByRow(t *testing.T) {
 
 func TestOpenIndexLarge(t *testing.T) {
 	rng := newRand(t)
-	h := distinctHashes(rng, 200_000)
+	n := fewer(200_000)
+	h := distinctHashes(rng, n)
 	x := NewOpenIndex(0)
 	m := &modelIndex{rows: map[uint64][]uint32{}}
 	for i, v := range h {
 		x.Insert(v, uint32(i))
 		m.insert(v)
 	}
-	m.check(t, x, distinctHashes(rng, 100_000))
-	x.Undo(150_000, h)
-	m.undo(150_000)
-	m.check(t, x, h[150_000:])
+	m.check(t, x, distinctHashes(rng, n/2))
+	x.Undo(uint32(n*3/4), h)
+	m.undo(n * 3 / 4)
+	m.check(t, x, h[n*3/4:])
 }
 
 // One hash for all rows: every insert is one step, and the chain is all of them.
