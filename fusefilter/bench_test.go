@@ -53,7 +53,7 @@ func benchSet(b *testing.B, kind Kind, keys int, summary bool) *Set {
 func BenchmarkProbe(b *testing.B) {
 	ask := randomHashes(rand.New(rand.NewPCG(3, 4)), benchAsk)
 	for _, keys := range []int{1_000_000, 5_000_000} {
-		for _, kind := range []Kind{Fuse8, Fuse16} {
+		for _, kind := range filterKinds {
 			for _, summary := range []bool{true, false} {
 				onOff := map[bool]string{true: "on", false: "off"}[summary]
 				b.Run(fmt.Sprintf("keys=%dM/filter=%s/summary=%s", keys/1_000_000, kind, onOff), func(b *testing.B) {
@@ -154,7 +154,7 @@ func BenchmarkOpenInsert(b *testing.B) {
 // of one event.
 func BenchmarkBuild(b *testing.B) {
 	for _, keys := range []int{10_000, 312_500, 1_000_000} {
-		for _, kind := range []Kind{Fuse8, Fuse16} {
+		for _, kind := range filterKinds {
 			b.Run(fmt.Sprintf("keys=%d/filter=%s", keys, kind), func(b *testing.B) {
 				h := randomHashes(rand.New(rand.NewPCG(11, 12)), keys)
 				var builder Builder

@@ -12,7 +12,7 @@ import (
 // and the build may be tried again.
 var ErrBuild = errors.New("fusefilter: the filter could not be built")
 
-// Builder builds filters and summaries and keeps its working memory (about 26 bytes a key of the largest
+// Builder builds filters and summaries and keeps its working memory (25 to 28 bytes a key of the largest
 // build) for the next. The zero value is ready. One goroutine at a time.
 type Builder struct {
 	// Before, if set, is called before each build with what is to be built; an error it returns is the

@@ -39,7 +39,7 @@
 //
 // The false-positive probability of one filter is 2^-8, 2^-16 or 2^-32 whatever the size. A probe that asks many
 // filters pays for each (see [Predict]): sixteen buckets of fuse8 let 6.1 % of absent hashes through,
-// sixteen of fuse16 0.024 %, sixteen of fuse32 one in 270 million. Building takes about 26 bytes a key of memory, which the Builder keeps.
+// sixteen of fuse16 0.024 %, sixteen of fuse32 one in 270 million. Building takes 25 to 28 bytes a key of memory, which the Builder keeps.
 //
 // # Without a filter here
 //

@@ -15,6 +15,23 @@ const groupSize = 8
 // full and a search goes beyond it; after doubling it is one in a thousand.
 const maxLoad = groupSize / 2
 
+// maxWalk is how many groups beyond its own a new entry may lie. Of well spread hashes, a million of them,
+// none lies further than three or four. Hashes that do are a set that the multiplier draws together, such as
+// multiples of a number that it nearly cancels: they make one long run of full groups, through which every
+// insert walks, so that n of them take n² steps. The index then goes over to another multiplier, which does
+// not draw the same hashes together.
+const maxWalk = 16
+
+// maxTries is how often it may do so before the table doubles again: the work stays proportional to that of
+// doubling.
+const maxTries = 4
+
+// The first multiplier, and what leads from one to the next. Both are odd, so all of them are.
+const (
+	firstMultiplier = 0x9E3779B97F4A7C15
+	nextMultiplier  = 0xD6E8FEB86659FD93
+)
+
 // OpenIndex is the exact index of an open bucket: from a hash to its rows, the newest first. Rows are
 // numbered 0, 1, 2 … in the order of insertion.
 //
@@ -30,6 +47,8 @@ type OpenIndex struct {
 	tags    []uint64 // a word for each group; the number of groups is a power of two
 	entries []entry  // groupSize for each group
 	shift   uint     // 64 - log2(groups)
+	mult    uint64   // the multiplier, odd
+	tries   int      // multipliers given up since the table doubled
 	used    int      // entries in use: distinct hashes
 	next    []uint32 // for each row the next older one of its hash, NoRow at the end
 }
@@ -44,13 +63,13 @@ func (e *entry) hash() uint64 { return uint64(e.high)<<32 | uint64(e.low) }
 
 // NewOpenIndex makes an index that takes capHint rows before it grows. 0 is allowed.
 func NewOpenIndex(capHint int) *OpenIndex {
-	x := &OpenIndex{}
+	x := &OpenIndex{mult: firstMultiplier}
 	x.Reset(capHint)
 	return x
 }
 
 // Reset empties the index for another bucket of about capHint rows. The memory is kept, unless it is more
-// than four times what capHint needs.
+// than four times what capHint needs, and so is the multiplier: the next bucket has hashes of the same kind.
 func (x *OpenIndex) Reset(capHint int) {
 	capHint = max(capHint, 0)
 	groups := groupsFor(capHint)
@@ -59,7 +78,7 @@ func (x *OpenIndex) Reset(capHint int) {
 	} else {
 		x.alloc(groups)
 	}
-	x.used = 0
+	x.used, x.tries = 0, 0
 	if have := cap(x.next); capHint <= have && have <= 4*max(capHint, 1024) {
 		x.next = x.next[:0]
 	} else {
@@ -93,13 +112,16 @@ func (x *OpenIndex) Bytes() int {
 	return 8*cap(x.tags) + 12*cap(x.entries) + 4*cap(x.next)
 }
 
-// place is where a hash belongs: its group and its tag (2 to 255) repeated eight times. The product
-// spreads weak hashes, small integers for example, over groups and tags.
+// place is where a hash belongs: its group and its tag (2 to 255) repeated eight times.
 func (x *OpenIndex) place(hash uint64) (group uint64, tags uint64) {
-	p := hash * 0x9E3779B97F4A7C15
-	tag := p >> 24 & 0xff
-	tag += (tag - 2) >> 63 << 1 // 0 means free, 1 is left out (see equalTags)
-	return p >> (x.shift & 63), tag * 0x0101010101010101
+	return place(hash, x.mult, x.shift)
+}
+
+// The product spreads weak hashes, small integers for example, over groups and tags.
+func place(hash, mult uint64, shift uint) (group uint64, tags uint64) {
+	p := hash * mult
+	tag := max(p>>24&0xff, 2) // 0 means free, 1 is left out (see equalTags)
+	return p >> (shift & 63), tag * 0x0101010101010101
 }
 
 // equalTags has the top bit of every byte set in which the two words are equal. Above an equal byte a
@@ -135,7 +157,8 @@ func (x *OpenIndex) find(hash uint64) (entry int, group uint64) {
 }
 
 // Insert adds a row with this hash in front of the earlier rows of the hash. row is the number of the
-// next row, Len(); it is below NoRow. It allocates only when the table or the list of rows grows.
+// next row, Len(); it is below NoRow. It allocates only when the table or the list of rows grows, or
+// when the hashes call for another multiplier.
 func (x *OpenIndex) Insert(hash uint64, row uint32) {
 	if int64(row) != int64(len(x.next)) || row == NoRow {
 		panic(fmt.Sprintf("fusefilter: row %d inserted into an index of %d rows", row, len(x.next)))
@@ -147,35 +170,58 @@ func (x *OpenIndex) Insert(hash uint64, row uint32) {
 		return
 	}
 	if x.used == len(x.tags)*maxLoad {
-		x.grow()
+		x.tries = 0
+		x.rebuild(2 * len(x.tags))
 		_, group = x.find(hash)
 	}
 	x.next = append(x.next, NoRow)
-	x.add(group, hash, row)
+	if !x.add(group, hash, row) {
+		x.nextTry()
+		x.rebuild(len(x.tags))
+	}
 }
 
-// add puts a new entry into a group that has room.
-func (x *OpenIndex) add(group, hash uint64, row uint32) {
-	_, tags := x.place(hash)
+// add puts a new entry into a group that has room. It says no if that is so far from the entry's own group
+// that another multiplier is to be tried; the entry is in all the same.
+func (x *OpenIndex) add(group, hash uint64, row uint32) bool {
+	home, tags := x.place(hash)
 	n := count(x.tags[group])
 	x.tags[group] |= tags & (0xff << (8 * n))
 	e := int(group)*groupSize + n
 	x.entries[e] = newEntry(hash, row)
 	x.used++
+	return (group-home)&uint64(len(x.tags)-1) <= maxWalk || x.tries == maxTries
 }
 
-// grow doubles the table. The task's goroutine pays for it at once: give capHint.
-func (x *OpenIndex) grow() {
+func (x *OpenIndex) nextTry() {
+	x.tries++
+	x.mult *= nextMultiplier
+}
+
+// rebuild makes a new table of so many groups. The task's goroutine pays for it at once: give capHint.
+func (x *OpenIndex) rebuild(groups int) {
 	tags, entries := x.tags, x.entries
-	x.alloc(2 * len(tags))
+	x.alloc(groups)
+	for !x.fill(tags, entries) {
+		x.nextTry()
+		clear(x.tags)
+	}
+}
+
+// fill puts the entries of another table into this empty one. It says no and stops if the multiplier is not
+// good for them.
+func (x *OpenIndex) fill(tags []uint64, entries []entry) bool {
 	x.used = 0
 	for g, word := range tags {
 		for e := g * groupSize; e < g*groupSize+count(word); e++ {
 			hash := entries[e].hash()
 			_, group := x.find(hash)
-			x.add(group, hash, entries[e].head)
+			if !x.add(group, hash, entries[e].head) {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 // Find is the newest row with this hash.
@@ -197,9 +243,9 @@ func (x *OpenIndex) Next(row uint32) (older uint32, ok bool) {
 // least as long as hashes. It allocates nothing.
 func (x *OpenIndex) FindBatch(hashes []uint64, heads []uint32) {
 	heads = heads[:len(hashes)]
-	words := x.tags
+	words, mult, shift := x.tags, x.mult, x.shift
 	for i, h := range hashes {
-		group, tags := x.place(h)
+		group, tags := place(h, mult, shift)
 		word := words[group]
 		if equalTags(word, tags) == 0 && !full(word) {
 			heads[i] = NoRow

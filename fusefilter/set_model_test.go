@@ -155,7 +155,7 @@ func (m *setModel) finishSummary() {
 	i := m.rng.IntN(len(m.waiting))
 	w := m.waiting[i]
 	m.waiting = slices.Delete(m.waiting, i, i+1)
-	sum, err := m.builder.BuildSummary(filterKinds[m.rng.IntN(2)], keysOf(w.union), w.cover)
+	sum, err := m.builder.BuildSummary(filterKinds[m.rng.IntN(len(filterKinds))], keysOf(w.union), w.cover)
 	if err != nil {
 		m.fatal("summary: %v", err)
 	}
@@ -222,7 +222,7 @@ func TestSetModel(t *testing.T) {
 	rng := newRand(t)
 	for _, kind := range filterKinds {
 		total := &setModel{}
-		for range 40 {
+		for range max(8, fewer(40)) {
 			slots := 1 + rng.IntN(20)
 			m := &setModel{t: t, rng: rng, set: NewSet(kind, slots, true), pool: distinctHashes(rng, 1500), slots: make([]modelSlot, slots)}
 			for range 200 {

@@ -44,25 +44,26 @@ func probeOne(s *Set, hash, mask uint64) uint64 {
 	return m[0]
 }
 
-// B53: sixteen filters multiply the false positives, by as much as Predict says, for fuse8 and fuse16.
+// Sixteen filters multiply the false positives (B53), by as much as Predict says.
 func TestFalsePositivesOfSixteenSlots(t *testing.T) {
 	rng := newRand(t)
-	const slots, ask = 16, 2_000_000
+	const slots = 16
+	ask := fewer(2_000_000)
 	figures := map[Kind]float64{Fuse8: 0.0607, Fuse16: 0.000244, Fuse32: 3.725e-9}
 	for _, kind := range filterKinds {
-		s, _ := sealedSet(t, kind, slots, 20_000, false, rng.Uint64)
+		s, _ := sealedSet(t, kind, slots, fewer(20_000), false, rng.Uint64)
 		p := Predict(kind, slots)
 		if math.Abs(p-figures[kind]) > 0.01*figures[kind] || p != s.Predict(^uint64(0)) {
 			t.Fatalf("%s: predicted %v for %d filters", kind, p, slots)
 		}
 		got := countMaybe(s, ask, rng.Uint64)
 		lo, hi := fiveSigma(ask, p)
-		t.Logf("%s: %d of %d, %.4f %%, predicted %.4f %%", kind, got, ask, 100*float64(got)/ask, 100*p)
+		t.Logf("%s: %d of %d, %.4f %%, predicted %.4f %%", kind, got, ask, 100*float64(got)/float64(ask), 100*p)
 		if float64(got) < lo || float64(got) > hi {
 			t.Errorf("%s: %d of %d absent hashes pass, predicted %.0f to %.0f", kind, got, ask, lo, hi)
 		}
 		st := s.Stats()
-		if st.Hashes != ask || st.FilterAsked != ask*slots || st.SummaryAsked != 0 {
+		if st.Hashes != uint64(ask) || st.FilterAsked != uint64(ask*slots) || st.SummaryAsked != 0 {
 			t.Errorf("%s: %+v", kind, st)
 		}
 		lo, hi = fiveSigma(ask*slots, PerFilter(kind))
@@ -92,7 +93,8 @@ func countMaybe(s *Set, n int, next func() uint64) int {
 // mixed so that the numbers are large enough to count.
 func TestFalsePositivesWithSummary(t *testing.T) {
 	rng := newRand(t)
-	const slots, ask = 16, 2_000_000
+	const slots = 16
+	ask := fewer(2_000_000)
 	for _, covered := range []uint64{1<<16 - 1, 1<<12 - 1} {
 		s, keys := sealedSet(t, Fuse8, slots, 5000, true, rng.Uint64)
 		summarise(t, s, Fuse8, covered, keys)
@@ -105,7 +107,7 @@ func TestFalsePositivesWithSummary(t *testing.T) {
 		}
 		st := s.Stats()
 		lo, hi = fiveSigma(ask, 1-PerFilter(Fuse8))
-		if n := float64(st.SummaryNo); st.SummaryAsked != ask || n < lo || n > hi {
+		if n := float64(st.SummaryNo); st.SummaryAsked != uint64(ask) || n < lo || n > hi {
 			t.Errorf("the summary denied %.0f of %d, predicted %.0f to %.0f", n, st.SummaryAsked, lo, hi)
 		}
 	}
@@ -141,6 +143,15 @@ func TestPredict(t *testing.T) {
 	}
 	close("summary", PredictSummary(Fuse8, 1, Fuse16, 2), want)
 	close("none behind a summary", PredictSummary(None, 0, Fuse8, 3), p)
+	close("fuse32, 2", Predict(Fuse32, 2), 2*math.Pow(2, -32)-math.Pow(2, -64))
+	// Sets whose filters are not here predict what the sealed buckets of the mask will say.
+	s := NewSet(Bloom, 5, true)
+	s.SetEmpty(2)
+	close("a set of bloom", s.Predict(0b1_0111), Predict(Bloom, 3))
+	close("a set of bloom, beyond its slots", s.Predict(^uint64(0)), Predict(Bloom, 4))
+	s = NewSet(None, 5, true)
+	close("a set of none", s.Predict(0b11), 1)
+	close("a set of none, nothing asked", s.Predict(0), 0)
 }
 
 // B49: what a set says before anyone told it about its buckets, and in each state after.
@@ -290,6 +301,7 @@ func TestSummaryRefused(t *testing.T) {
 	cover := s.Cover(0b11)
 	for what, build := range map[string]func() (*Summary, error){
 		"kind none":      func() (*Summary, error) { return b.BuildSummary(None, keys[0], cover) },
+		"kind bloom":     func() (*Summary, error) { return b.BuildSummary(Bloom, keys[0], cover) },
 		"no cover":       func() (*Summary, error) { return b.BuildSummary(Fuse8, keys[0], s.Cover(0)) },
 		"too few hashes": func() (*Summary, error) { return b.BuildSummary(Fuse8, keys[0][:99], cover) },
 		"injected failure": func() (*Summary, error) {

@@ -57,7 +57,26 @@ func mustBuild(t testing.TB, b *Builder, kind Kind, hashes []uint64) *Filter {
 func fiveSigma(n int, p float64) (lo, hi float64) {
 	mean := float64(n) * p
 	dev := 5 * math.Sqrt(mean*(1-p))
-	return mean - dev, mean + dev
+	if mean > 30 {
+		return mean - dev, mean + dev
+	}
+	// So few are not spread evenly about the mean: take in outcomes from 0 on until no more than one run in 3.5
+	// million lies beyond.
+	term := math.Exp(-mean)
+	for rest := 1 - term; rest > 2.9e-7; hi++ {
+		term *= mean / (hi + 1)
+		rest -= term
+	}
+	return 0, hi
+}
+
+// fewer is n, or a tenth of it under the race detector: enough to see two goroutines at one place, which is what
+// that looks for.
+func fewer(n int) int {
+	if raceEnabled {
+		return n / 10
+	}
+	return n
 }
 
 // mustPanic wants a panic whose text contains what.

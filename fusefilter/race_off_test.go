@@ -1,0 +1,5 @@
+//go:build !race
+
+package fusefilter
+
+const raceEnabled = false
