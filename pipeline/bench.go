@@ -197,7 +197,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 		WorkloadFingerprint: b.gen.gen.Fingerprint(), Tasks: b.tasks}
 	rec.Run.Config, rec.Run.ConfigOrigin = configOf(b.Profile)
 
-	rec.Join.Counters = counters(e, &b.c.core, b.sink.outputs)
+	rec.Join.Counters = counters(e, b.c, b.sink.outputs)
 	rec.Join.Truth = b.truth(e, runErr == nil)
 	rec.Join.Filter.FalseNegatives = falseNegatives(rec)
 	rec.Join.Derive()

@@ -286,7 +286,7 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 			return nil, err
 		}
 	}
-	c := counters(e, &j.c.core, j.sink.outputs)
+	c := counters(e, j.c, j.sink.outputs)
 	return &c, nil
 }
 
