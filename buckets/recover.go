@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Keys of the meta family.
@@ -51,6 +50,9 @@ func (b *Bucket) encodeMark() []byte {
 func (b *Bucket) decodeMark(m []byte) error {
 	if len(m) < markHeader || m[0] != stateVersion {
 		return errors.New("no mark of this version")
+	}
+	if m[1]&^markSealed != 0 {
+		return fmt.Errorf("flags %#x", m[1])
 	}
 	if m[1]&markSealed != 0 {
 		b.state = Sealed
@@ -152,10 +154,14 @@ func (r *Ring) recoverHeader() error {
 
 func (r *Ring) recoverFloor() error {
 	v, ok, err := r.store.Meta(metaFloor)
-	if ok && len(v) == 8 {
-		r.floor = int64(binary.LittleEndian.Uint64(v))
+	if err != nil || !ok {
+		return err
 	}
-	return err
+	if len(v) != 8 {
+		return fmt.Errorf("damaged floor of %d bytes", len(v))
+	}
+	r.floor = int64(binary.LittleEndian.Uint64(v))
+	return nil
 }
 
 // runName is whose run a family is.
@@ -171,12 +177,15 @@ func (r *Ring) recoverRuns() error {
 		families[runName{f.Epoch(), f.Run()}] = f
 	}
 	err := r.store.ScanMeta(bucketMark, func(key string, value []byte) error {
-		epoch, err := strconv.ParseInt(strings.TrimPrefix(key, bucketMark), 10, 64)
-		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), pool: r.pool, arena: arena{pool: r.pool}}
-		if err == nil {
-			err = b.decodeMark(value)
-		}
+		epoch, err := markedEpoch(bucketMark, key)
 		if err != nil {
+			return err
+		}
+		if epoch < r.floor {
+			return fmt.Errorf("bucket %d has a mark, and is below the floor %d", epoch, r.floor)
+		}
+		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), pool: r.pool, arena: arena{pool: r.pool}}
+		if err := b.decodeMark(value); err != nil {
 			return fmt.Errorf("damaged mark %q: %w", key, err)
 		}
 		for i := range b.runs {
@@ -188,6 +197,9 @@ func (r *Ring) recoverRuns() error {
 		}
 		return r.recoverBits(b)
 	})
+	if err == nil {
+		err = r.strayBitmaps()
+	}
 	if err != nil {
 		return err
 	}
@@ -200,25 +212,25 @@ func (r *Ring) recoverRuns() error {
 }
 
 func (r *Ring) recoverBits(b *Bucket) error {
-	b.used = make([]uint64, (b.rows+63)/64)
-	b.live = int(b.rows)
-	r.pending += b.live
+	if other := r.slots[b.Slot]; other != nil {
+		return fmt.Errorf("buckets %d and %d claim one slot", other.Epoch, b.Epoch)
+	}
 	v, ok, err := r.store.Meta(bitsKey(b.Epoch))
 	if err != nil {
 		return err
 	}
-	if ok && len(v) != len(b.used)*8 {
-		return fmt.Errorf("bucket %d: bitmap of %d bytes for %d rows", b.Epoch, len(v), b.rows)
+	if err := b.sound(v, r.opt.KeepUsed); err != nil {
+		return err
 	}
+	b.used = make([]uint64, (int64(b.rows)+63)/64)
+	b.live = int(b.rows)
+	r.pending += b.live
 	for row := uint32(0); ok && row < b.rows; row++ {
 		if v[row>>3]&(1<<(row&7)) != 0 {
 			r.setUsed(b, row)
 		}
 	}
 	b.bitsDirty = false
-	if other := r.slots[b.Slot]; other != nil {
-		return fmt.Errorf("buckets %d and %d claim one slot", other.Epoch, b.Epoch)
-	}
 	r.slots[b.Slot] = b
 	return nil
 }

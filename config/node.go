@@ -80,6 +80,9 @@ func (n node) errorf(format string, args ...any) error {
 const (
 	maxText  = 64 << 10 // bytes of a file; real ones have a few KiB, and the parser is quadratic in places
 	maxDepth = 32       // of nesting; a join has four levels
+	// maxParts bounds line breaks and commas. The parser looks at all that it has of a block scalar or a flow mapping
+	// again for each of them: 16 Ki empty lines after a | took it 4 s, 64 Ki of them minutes.
+	maxParts = 4000
 )
 
 // readYAML parses one document with goccy/go-yaml. What it returns is a mapping, or null if the text is empty.
@@ -117,8 +120,13 @@ func readable(text string) error {
 	if len(text) > maxText {
 		return placed{fmt.Errorf("%d bytes are too long for a configuration (at most %d)", len(text), maxText), 1, 1}
 	}
-	line, depth := 1, 0
+	line, depth, parts := 1, 0, 0
 	for i, r := range text {
+		if r == '\n' || r == '\r' || r == ',' {
+			if parts++; parts > maxParts {
+				return placed{fmt.Errorf("more than %d lines and list items are too many for a configuration", maxParts), line, 1}
+			}
+		}
 		switch r {
 		case '\n':
 			line++

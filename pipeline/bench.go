@@ -81,7 +81,7 @@ func (b *bench) prepareState() error {
 	mark := benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks}
 	var have benchMark
 	marked, err := b.state.readMark(&have)
-	if err != nil || !marked && b.state.hasTasks() {
+	if err != nil || !marked && b.state.hasTasks() || marked && !b.state.fits(have.Tasks) {
 		return fmt.Errorf("%s holds a state that no run made: give another directory", b.state.dir)
 	}
 	if have.Tasks > 0 && b.state.hasTasks() {
@@ -105,7 +105,11 @@ type benchMark struct {
 }
 
 func (b *bench) unfinished(have, mark benchMark) (bool, error) {
-	if err := b.state.openStores(have.Tasks, b.Profile.Join); err != nil {
+	tasks := have.Tasks
+	if have != mark { // then the question is only whether it is drained; nor is the mark's number to be trusted
+		tasks = 1
+	}
+	if err := b.state.openStores(tasks, b.Profile.Join); err != nil {
 		return false, err
 	}
 	done, err := buckets.Drained(b.state.stores[0])
@@ -193,7 +197,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 		WorkloadFingerprint: b.gen.gen.Fingerprint(), Tasks: b.tasks}
 	rec.Run.Config, rec.Run.ConfigOrigin = configOf(b.Profile)
 
-	rec.Join.Counters = counters(e, &b.c.core, b.sink.outputs)
+	rec.Join.Counters = counters(e, b.c, b.sink.outputs)
 	rec.Join.Truth = b.truth(e, runErr == nil)
 	rec.Join.Filter.FalseNegatives = falseNegatives(rec)
 	rec.Join.Derive()

@@ -16,6 +16,8 @@ type compiled struct {
 	core core.Config
 	spec [2]*projection.Spec
 	sync buckets.SyncMode
+	// lenient: documents are not validated, and results say so (rule 5).
+	lenient bool
 }
 
 // arenaShare of state.memory is for open buckets and filters; the rest is RocksDB's (buckets.NewShared).
@@ -24,7 +26,7 @@ const arenaShare = 3.0 / 4
 // compile turns a validated configuration into what the parts take. files switches off what compares with wall clocks
 // (rules 7 and 9). Errors are *config.Error.
 func compile(j *config.Join, files bool) (*compiled, error) {
-	var c compiled
+	c := compiled{lenient: j.Validation == "lenient"}
 	for i, side := range []*config.Side{&j.A, &j.B} {
 		spec := projection.SideSpec{Key: side.Key, KeyString: side.KeyType == "string", Time: side.Time, TimeUnit: side.TimeUnit,
 			Store: side.Store, Lenient: j.Validation == "lenient", MaxSkew: j.MaxSkew}

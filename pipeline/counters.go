@@ -6,11 +6,12 @@ import (
 )
 
 // counters puts what the engine counted into the names that all reports share.
-func counters(e *core.Engine, cfg *core.Config, outputs uint64) results.Counters {
+func counters(e *core.Engine, from *compiled, outputs uint64) results.Counters {
 	c, l := e.Counters(), e.Levels(false)
-	t := &c.Tasks
+	t, cfg := &c.Tasks, &from.core
 	out := results.Counters{
-		A: side(&c, core.A), B: side(&c, core.B),
+		Unvalidated: from.lenient,
+		A:           side(&c, core.A), B: side(&c, core.B),
 		Outputs: int64(outputs), Matches: int64(c.Matches), UnmatchedA: int64(c.UnmatchedA), UnmatchedB: int64(c.UnmatchedB),
 		Probes: int64(t.Probes), Lookups: int64(t.Lookups),
 		Filter: results.Filter{

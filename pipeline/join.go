@@ -189,7 +189,7 @@ func (j *fileJoin) prepareState() error {
 	mark := runMark{A: j.inputs[0].Identity(), B: j.inputs[1].Identity(), Config: j.fingerprint(), Tasks: j.tasks}
 	var have runMark
 	marked, err := j.state.readMark(&have)
-	if err != nil || !marked && j.state.hasTasks() {
+	if err != nil || !marked && j.state.hasTasks() || marked && !j.state.fits(have.Tasks) {
 		return fmt.Errorf("%s holds a state that no join made: give another directory", j.state.dir)
 	}
 	if have.Tasks > 0 && j.state.hasTasks() {
@@ -205,7 +205,11 @@ func (j *fileJoin) prepareState() error {
 
 // resumable opens the databases if they hold an unfinished run of the same files; a finished one starts anew.
 func (j *fileJoin) resumable(have, mark runMark) (bool, error) {
-	if err := j.state.openStores(have.Tasks, j.Config); err != nil {
+	tasks := have.Tasks
+	if have != mark { // then the question is only whether it is drained; nor is the mark's number to be trusted
+		tasks = 1
+	}
+	if err := j.state.openStores(tasks, j.Config); err != nil {
 		return false, err
 	}
 	done, err := buckets.Drained(j.state.stores[0])
@@ -282,7 +286,7 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 			return nil, err
 		}
 	}
-	c := counters(e, &j.c.core, j.sink.outputs)
+	c := counters(e, j.c, j.sink.outputs)
 	return &c, nil
 }
 

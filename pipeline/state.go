@@ -44,6 +44,9 @@ func lockState(dir, who string) (*state, error) {
 
 func (s *state) taskDir(i int) string { return filepath.Join(s.dir, fmt.Sprintf("task-%03d", i)) }
 
+// taskDirs are the names that taskDir gives.
+const taskDirs = "task-[0-9][0-9][0-9]*"
+
 // hasTasks says whether there is a state in the directory.
 func (s *state) hasTasks() bool {
 	_, err := os.Stat(filepath.Join(s.taskDir(0), "CURRENT"))
@@ -64,6 +67,13 @@ func (s *state) readMark(mark any) (bool, error) {
 		err = json.Unmarshal(data, mark)
 	}
 	return err == nil, err
+}
+
+// fits says whether a mark with so many tasks can be that of the databases that are there: there may be fewer, of a process
+// that was killed while it made them, but not more. A mark without tasks stands for nothing, so what is there may go.
+func (s *state) fits(tasks int) bool {
+	have, err := filepath.Glob(filepath.Join(s.dir, taskDirs))
+	return err == nil && (tasks == 0 || tasks > 0 && len(have) <= tasks)
 }
 
 func (s *state) writeMark(mark any) error {
@@ -93,7 +103,7 @@ func (s *state) begin(marked bool, mark any) error {
 
 // wipe removes the databases; what else lies in the directory stays.
 func (s *state) wipe() error {
-	tasks, err := filepath.Glob(filepath.Join(s.dir, "task-[0-9][0-9][0-9]*"))
+	tasks, err := filepath.Glob(filepath.Join(s.dir, taskDirs))
 	for _, t := range tasks {
 		err = errors.Join(err, os.RemoveAll(t))
 	}

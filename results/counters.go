@@ -111,6 +111,7 @@ type Counters struct {
 	VsArm           *float64 `json:"vs_arm"`           // lookups of the arm without filters ÷ lookups; null without that arm
 	Filter          Filter   `json:"filter"`
 	Buckets         Buckets  `json:"buckets"`
+	Unvalidated     bool     `json:"unvalidated"` // validate: lenient, so that documents that are not whole may be among the accepted
 }
 
 // Derive computes the ratios from the counts. It may be called again after the counts have changed.
@@ -127,6 +128,7 @@ func (c *Counters) Derive() {
 // the predicted ratio stay those of the first that has them. Call Derive when all are added.
 func (c *Counters) Add(o *Counters) {
 	c.count(o, 1)
+	c.Unvalidated = c.Unvalidated || o.Unvalidated
 	c.A.Pending += o.A.Pending
 	c.B.Pending += o.B.Pending
 	c.Buckets.Open += o.Buckets.Open

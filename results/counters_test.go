@@ -44,7 +44,7 @@ func TestCounterNames(t *testing.T) {
 	}
 	for _, c := range []struct{ path, names string }{
 		{"", "a b outputs matches unmatched_a unmatched_b early corrected retracted oversize probes lookups lookups_per_probe " +
-			"lookup_reduction vs_arm filter buckets"},
+			"lookup_reduction vs_arm filter buckets unvalidated"},
 		{"a", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
 		{"b", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
 		{"filter", "kind summary bits_per_key absent_queries false_positives stale_positives fp_ratio fp_ci95 fp_predicted " +

@@ -168,6 +168,9 @@ func doubts(rec *Record) []Finding {
 		warn("filter builds that failed, so that their buckets were asked without a filter: %s", Count(f.BuildFailed))
 	}
 	j := &rec.Join
+	if j.Unvalidated {
+		warn("unvalidated: with validate: lenient a record that is not whole JSON is joined as far as its fields are found, and not counted as malformed")
+	}
 	if j.Truth != nil && j.MatchRatio != nil && j.ExpectedMatchRatio != nil && rec.Run.Complete {
 		if d := *j.MatchRatio - *j.ExpectedMatchRatio; d > 0.001 || d < -0.001 {
 			warn("match ratio %s is more than 0.1 points off the %s asked for", Percent(*j.MatchRatio), Percent(*j.ExpectedMatchRatio))

@@ -23,8 +23,8 @@ var halfDocuments = []string{
 	`{"id":"k6","t":1000}{"id":"k9"}`,
 }
 
-// TestMalformed: strict refuses documents that are not whole, wherever the fault is, on both sides, and names each in the
-// dead-letter file; lenient takes their keys.
+// TestMalformed (B59): strict refuses documents that are not whole, wherever the fault is, on both sides, and names each in the
+// dead-letter file; lenient takes their keys, and its counters say unvalidated.
 func TestMalformed(t *testing.T) {
 	var whole []string
 	for i := range halfDocuments {
@@ -40,7 +40,7 @@ func TestMalformed(t *testing.T) {
 			if side == "b" {
 				bad, good = c.B, c.A
 			}
-			if bad.Malformed != 6 || bad.Read != 6 || good.Accepted != 6 || c.A.Pending != 0 {
+			if bad.Malformed != 6 || bad.Read != 6 || good.Accepted != 6 || c.A.Pending != 0 || c.Unvalidated {
 				t.Errorf("counters %+v", c)
 			}
 			for i, l := range p.lines("dead") {
@@ -58,7 +58,7 @@ func TestMalformed(t *testing.T) {
 				want = append(want, fmt.Sprintf(`{"key":"k%d","ts":1000,"a":{"id":"k%[1]d"},"b":{"id":"k%[1]d"}}`, i+1))
 			}
 			wantLines(t, got, want...)
-			if c := p.stats("stats"); c.A.Accepted != 6 || c.B.Accepted != 6 || len(p.lines("dead")) != 0 {
+			if c := p.stats("stats"); c.A.Accepted != 6 || c.B.Accepted != 6 || len(p.lines("dead")) != 0 || !c.Unvalidated {
 				t.Errorf("counters %+v", c)
 			}
 		})

@@ -152,13 +152,32 @@ type program struct {
 // startProgram starts it; it is killed at the end of the test if it still runs.
 func startProgram(t *testing.T, in io.Reader, args ...string) *program {
 	t.Helper()
+	p := newProgram(t, args)
+	p.Stdin, p.Stdout = in, &p.out
+	return p.start()
+}
+
+// startProgramTo starts it with its standard output in a file of the caller's.
+func startProgramTo(t *testing.T, out *os.File, args ...string) *program {
+	t.Helper()
+	p := newProgram(t, args)
+	p.Stdout = out
+	return p.start()
+}
+
+func newProgram(t *testing.T, args []string) *program {
 	p := &program{Cmd: exec.Command(os.Args[0], args...), t: t}
 	p.Env = append(os.Environ(), asProgram+"=1")
-	p.Stdin, p.Stdout, p.Stderr = in, &p.out, &p.err
+	p.Stderr = &p.err
+	return p
+}
+
+func (p *program) start() *program {
+	p.t.Helper()
 	if err := p.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Process.Kill() })
+	p.t.Cleanup(func() { _ = p.Process.Kill() })
 	return p
 }
 

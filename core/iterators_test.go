@@ -1,0 +1,64 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"joinbench/buckets"
+	"joinbench/fusefilter"
+)
+
+// iterators is a store that counts the calls for which RocksDB makes an iterator, after it was opened.
+type iterators struct {
+	buckets.Backend
+	made *atomic.Int64
+}
+
+func (s *iterators) ScanHashes(f buckets.Family, dst []uint64) ([]uint64, error) {
+	s.made.Add(1)
+	return s.Backend.ScanHashes(f, dst)
+}
+
+func (s *iterators) ScanValues(f buckets.Family, fn func(key, value []byte) error) error {
+	s.made.Add(1)
+	return s.Backend.ScanValues(f, fn)
+}
+
+// TestNoIteratorForAnEvent: B07. What found no partner is looked for when its bucket closes, and then once: 200,000 A without a
+// match make no more iterators than buckets are closed, and none at all if nobody wants to hear of them.
+func TestNoIteratorForAnEvent(t *testing.T) {
+	n := 200_000
+	if testing.Short() {
+		n = 20_000
+	}
+	for _, wanted := range []bool{true, false} {
+		a, b := make([]event, 0, n), make([]event, 0, n/10)
+		for i := range n {
+			a = append(a, ev(seqKey(i), int64(i)*500/int64(n)*100)) // 50 s of event time, in steps of 0.1 s
+		}
+		for i := range n / 10 {
+			b = append(b, ev("sabsent"+seqKey(i), int64(i)*10*500/int64(n)*100))
+		}
+		cfg := &Config{Before: 1000, After: 1000, MaxSpread: 10_000, Width: 1000, Slots: 32, Filter: fusefilter.Fuse16, Summary: true, BatchSize: 4096,
+			KeepUnmatched: wanted, Drain: true}
+		var made atomic.Int64
+		stores := []buckets.Backend{&iterators{buckets.NewMemBackend(), &made}}
+		sink := &joined{}
+		e := open(t, cfg, stores, newScript(t, 1024, []scriptPart{part(0, a...)}, []scriptPart{part(0, b...)}), sink)
+		must(t, e.Run(context.Background()))
+		must(t, e.Quiesce())
+		c := e.Counters()
+		must(t, e.Close())
+		closed := int64(c.Tasks.DroppedTotal)
+		if c.Matches != 0 || wanted && len(sink.unmatchedA) != n || closed < 40 {
+			t.Fatalf("%d pairs, %d A unmatched, %d buckets closed: not what this test is about", c.Matches, len(sink.unmatchedA), closed)
+		}
+		if limit := map[bool]int64{true: closed}[wanted]; made.Load() > limit {
+			t.Errorf("unmatched wanted: %v: %d iterators, %d buckets closed", wanted, made.Load(), closed)
+		}
+	}
+}
+
+func seqKey(i int) string { return "s" + strconv.Itoa(i) }
