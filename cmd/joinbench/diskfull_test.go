@@ -207,7 +207,7 @@ func committed(t *testing.T, state string) (batch, bytes int64) {
 	if err := os.CopyFS(to, os.DirFS(state)); err != nil {
 		t.Fatal(err)
 	}
-	shared := buckets.NewShared(1<<20, 1)
+	shared := buckets.NewShared(buckets.SharedOptions{Memory: 1 << 20, Tasks: 1})
 	defer shared.Close()
 	store, err := buckets.OpenRocks(filepath.Join(to, "task-000"), shared)
 	if err != nil {
@@ -222,7 +222,22 @@ func committed(t *testing.T, state string) (batch, bytes int64) {
 		return 0, 0
 	}
 	// The record ends with the sink's state: the lengths of the four outputs, that of the results first.
-	return int64(binary.LittleEndian.Uint64(record[1:])), int64(binary.LittleEndian.Uint64(record[len(record)-32:]))
+	batch, bytes = int64(binary.LittleEndian.Uint64(record[1:])), int64(binary.LittleEndian.Uint64(record[len(record)-32:]))
+	others, err := filepath.Glob(filepath.Join(to, "task-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range others[1:] {
+		store, err := buckets.OpenRocks(task, shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has, err := buckets.Journaled(store); err != nil || int64(has.Last) < batch {
+			t.Errorf("the commit record names batch %d, %s has those up to %d (%v)", batch, filepath.Base(task), has.Last, err)
+		}
+		_ = store.Close()
+	}
+	return batch, bytes
 }
 
 // TestDiskFull is B46: the state's disk runs full while the join runs. It ends with 1 and says so, its commit record names
