@@ -52,6 +52,7 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
 	r.write.reset()
 	r.write.put(metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
+	r.putFolded(&r.write)
 	jobs := make([]*DropJob, 0, len(gone))
 	for _, b := range gone {
 		jobs = append(jobs, r.drop(b))

@@ -16,6 +16,10 @@ const (
 	metaDrained = "drained" // present: the input ended and everything was closed
 	bucketMark  = "mark."   // + epoch: what of a bucket is in runs
 	usedBits    = "bits."   // + epoch: which of these rows are used
+
+	// Of stores whose commit record is in another one, u64 each; see Has.
+	metaJournaled = "journaled" // the last batch that Commit wrote
+	metaFolded    = "folded"    // the last batch whose effects cannot be cut off any more
 )
 
 // A mark, format version 2: u8 version, u8 flags (bit 0: sealed), u32 rows below which all are in runs, u64 last batch
@@ -238,8 +242,12 @@ func (r *Ring) recoverBits(b *Bucket) error {
 // recoverJournal replays what is committed into open buckets and bitmaps.
 func (r *Ring) recoverJournal() error {
 	var batch uint64
-	later := false
-	err := r.store.ScanJournal(func(n uint64, record []byte) error {
+	has, err := Journaled(r.store)
+	if err != nil {
+		return err
+	}
+	later := has.Last > r.committed
+	err = r.store.ScanJournal(func(n uint64, record []byte) error {
 		if n > r.committed {
 			later = true
 			return nil
@@ -261,7 +269,13 @@ func (r *Ring) recoverJournal() error {
 	}
 	r.write.reset()
 	r.write.CutAbove, r.write.CutsAbove = r.committed, true
-	return r.flush()
+	r.write.putNumber(metaJournaled, r.committed)
+	if err := r.flush(); err != nil {
+		return err
+	}
+	// The numbers above will be given to other batches. After a power cut that took this cut and these back, what was here
+	// before would pass for them.
+	return (&SyncJob{store: r.store}).Run()
 }
 
 // replay applies journal content: appends that no run has, uses to any bucket that is left.

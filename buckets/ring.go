@@ -244,7 +244,8 @@ func (b *Bucket) endBatch() {
 }
 
 // Commit makes everything since the last commit durable as one journal record of this batch, and with it the
-// caller's commit record, if there is one: one atomic write. Batches ascend from 1. After an error the ring
+// caller's commit record, if there is one: one atomic write. Without one it notes the batch, even if nothing happened in
+// it: so opening sees whether this store still has what another one's commit record names. Batches ascend from 1. After an error the ring
 // stays failed: nothing more is written, and what is on disk is a committed state.
 func (r *Ring) Commit(batch uint64, record []byte) error {
 	if r.err != nil {
@@ -265,6 +266,8 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 	r.lastAppended = max(len(w.Record)-r.lastUsed, 0)
 	if record != nil {
 		w.put(metaCommit, record)
+	} else {
+		w.putNumber(metaJournaled, batch)
 	}
 	r.journalBytes += int64(len(w.Record))
 	if len(w.Record) > 0 || len(w.Meta) > 0 {

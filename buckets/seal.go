@@ -215,5 +215,6 @@ func (r *Ring) checkpoint(w *Write) {
 		}
 	}
 	w.CutBelow = cut
+	r.putFolded(w)
 	r.journalBytes = 0
 }

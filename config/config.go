@@ -79,7 +79,9 @@ type State struct {
 	Filter  string        // fuse8 | fuse16 | fuse32 | bloom | none
 	Memory  int64         // bytes, shared by all tasks
 	Tasks   int           // 0 = auto, see TaskCount
-	Sync    string        // none | interval | batch
+	// Sync is when log and results are made to outlive a power cut: none (never), interval (about once a second) or batch
+	// (each batch). With several tasks a state that was not synced batch by batch may have to be thrown away after one.
+	Sync string
 }
 
 // Output says where results go.

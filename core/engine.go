@@ -47,6 +47,9 @@ func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Ri
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := checkTogether(stores, committed); err != nil {
+		return nil, nil, err
+	}
 	var rings Rings
 	for i, s := range stores {
 		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.Cardinality != OneToOne,

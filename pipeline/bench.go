@@ -33,10 +33,10 @@ type BenchConfig struct {
 func Bench(ctx context.Context, bc BenchConfig) (*results.Record, error) {
 	b, err := newBench(bc)
 	if err != nil {
-		return nil, err
+		return nil, bc.advice(nil).readable(err)
 	}
 	rec, err := b.run(ctx)
-	return rec, errors.Join(err, b.close())
+	return rec, bc.advice(b.state).readable(errors.Join(err, b.close()))
 }
 
 // bench is a run on its way.
@@ -213,7 +213,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	case interrupted(runErr):
 		found = append(found, results.Finding{Status: results.StatusInterrupted, Reason: "interrupted"})
 	default:
-		found = append(found, results.Finding{Status: results.StatusFailed, Reason: runErr.Error()})
+		found = append(found, results.Finding{Status: results.StatusFailed, Reason: b.advice(b.state).readable(runErr).Error()})
 	}
 	if rec.Tool.RocksDBAssertions {
 		found = append(found, results.Finding{Status: results.StatusInvalid, Reason: "RocksDB was compiled with assertions: build a release one with `make`"})

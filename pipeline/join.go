@@ -47,9 +47,9 @@ type JoinConfig struct {
 func Join(ctx context.Context, jc JoinConfig) (counts *results.Counters, err error) {
 	j, err := newFileJoin(jc)
 	if err != nil {
-		return nil, err
+		return nil, jc.advice(jc.StateDir).readable(err)
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
+	defer func() { err = jc.advice(j.state.dir).readable(errors.Join(err, j.close())) }()
 	if err := j.openInputs(ctx); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ func lockState(dir, who string) (*state, error) {
 	}
 	lock, err := buckets.LockDir(s.dir, who)
 	if err != nil {
+		if s.temp {
+			err = errors.Join(err, os.RemoveAll(s.dir))
+		}
 		return nil, err
 	}
 	s.lock = lock

@@ -18,7 +18,12 @@ import (
 const joinLong = `join runs the production join over two NDJSON record files and writes one line for each result.
 
 A side is the one that waits, B the one that asks. With --state-dir an interrupted join goes on where it committed
-last: give the same command again. Without it the state is temporary.`
+last: give the same command again. Without it the state is temporary.
+
+The end of the process alone costs nothing, however it comes. What a power cut may cost is state.sync of the configuration:
+batch nothing; interval (the default) about the last second, which is read again; none all that the system had not written
+yet. With several tasks interval and none may leave parts that do not fit together: such a state is refused, and the join
+starts anew.`
 
 const joinExample = `  joinbench join -c join.yaml --a orders.ndjson --b payments.ndjson
   kcat -C -t payments -J -e | joinbench join -c join.yaml --a orders.ndjson.zst --b - --out joined.ndjson

@@ -62,11 +62,14 @@ func newVersion(s streams) *cobra.Command {
 			if t.Dirty {
 				state = " (with changes)"
 			}
-			assertions := "release build"
-			if t.RocksDBAssertions {
-				assertions = "with assertions: figures are worthless"
+			assertions := " (release build)"
+			switch {
+			case !hasRocksDB(t):
+				assertions = ""
+			case t.RocksDBAssertions:
+				assertions = " (with assertions: figures are worthless)"
 			}
-			_, _ = fmt.Fprintf(w, "joinbench\t%s\ncommit\t%s%s\ngo\t%s %s/%s\nrocksdb\t%s (%s)\njson\t%s\n", t.Version, orNone(t.Commit), state,
+			_, _ = fmt.Fprintf(w, "joinbench\t%s\ncommit\t%s%s\ngo\t%s %s/%s\nrocksdb\t%s%s\njson\t%s\n", t.Version, orNone(t.Commit), state,
 				t.Go, runtime.GOOS, runtime.GOARCH, t.RocksDB, assertions, t.JSONEngine)
 			return w.Flush()
 		},
@@ -81,6 +84,9 @@ func orNone(s string) string {
 	}
 	return s
 }
+
+// hasRocksDB is false of a build without cgo.
+func hasRocksDB(t results.Tool) bool { return !strings.HasPrefix(t.RocksDB, "none") }
 
 func newDoctor(s streams) *cobra.Command {
 	var dir string
@@ -125,7 +131,11 @@ func printDoctor(s streams, e *results.Environment, t results.Tool) error {
 	line("governor", orNone(e.Governor), advise(e.Governor != "" && e.Governor != "performance", "set it to performance while measuring"))
 	line("memory", results.Bytes(e.MemBytes), advise(e.MemBytes > 0 && e.MemBytes < 2<<30, "the quick profile needs 1 GiB free"))
 	line("disk", fmt.Sprintf("%s on %s", orNone(e.FS), orNone(e.Disk)), advise(e.FS == "tmpfs", "memory, not a disk: use --dir for figures about disks"))
-	line("rocksdb", t.RocksDB, advise(t.RocksDBAssertions, "compiled with assertions; build a release one with make"))
+	rocksAdvice := advise(t.RocksDBAssertions, "compiled with assertions; build a release one with make")
+	if !hasRocksDB(t) {
+		rocksAdvice = "neither run nor join work; build with make, which sets CGO_ENABLED=1"
+	}
+	line("rocksdb", t.RocksDB, rocksAdvice)
 	line("json", t.JSONEngine, "")
 	line("go", fmt.Sprintf("%s, GOGC=%d, GOMAXPROCS=%d", t.Go, e.GOGC, e.GOMAXPROCS), advise(e.GOMAXPROCS < e.Cores, "fewer threads than cores"))
 	return w.Flush()
