@@ -185,6 +185,10 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open, true, false)
 	b.sink = newTruthSink(b.gen.gen, b.Dir)
 	b.source = &waitingSource{feed: b.feed}
+	if b.resumed {
+		b.feed.turns.loosen()
+		b.c.core.BatchSize = min(b.c.core.BatchSize, recoveryBatch)
+	}
 	if err := b.state.start(b.c, b.source, b.sink); err != nil {
 		return nil, err
 	}
@@ -207,6 +211,12 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		return nil, err
 	}
 	return b.report(e, peak, runErr), nil
+}
+
+// recovered ends what the run does differently while filters are missing.
+func (b *bench) recovered() {
+	b.feed.turns.tighten()
+	b.c.core.BatchSize = b.Profile.Load.Batch
 }
 
 // waitingSource measures how long the engine waits for records. All of its calls come from the engine's goroutine.

@@ -23,8 +23,10 @@ type meter struct {
 	phases   []results.Phase
 	samples  samples
 	gaps     gaps
-	recovery *recovery // nil in a run that was not resumed
-	max      levels
+	recovery *recovery // nil in a run that was not resumed while B asked
+
+	recovering bool // see bench.recovered
+	max        levels
 }
 
 // levels are the greatest amounts so far, each at its own moment.
@@ -44,7 +46,7 @@ type reading struct {
 }
 
 func newMeter(b *bench, started time.Time) *meter {
-	m := &meter{b: b, started: started, phase: "prepare", samples: newSamples(b.resumed)}
+	m := &meter{b: b, started: started, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed}
 	m.since = m.read(b.state.engine, true)
 	m.begin, m.last, m.samples.last = m.since, m.since, m.since
 	if b.resumed && m.begin.probes > 0 {
@@ -89,6 +91,10 @@ func (m *meter) observe(e *core.Engine) error {
 	now := m.read(e, false)
 	if m.recovery != nil {
 		m.recovery.batch(now, l.Unfiltered)
+	}
+	if m.recovering && (l.Unfiltered == 0 || now.at.Sub(m.begin.at) > fineFor) {
+		m.recovering = false
+		m.b.recovered()
 	}
 	if m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending {
 		if err := m.settle(e, now); err != nil {

@@ -6,6 +6,10 @@ import (
 	"joinbench/results"
 )
 
+// recoveryBatch is how large batches are while filters are missing. Each B reads every bucket of its window then: a batch of
+// 16,384 B makes 250,000 point reads and takes most of a second, one of these some 50 ms.
+const recoveryBatch = 1024
+
 // recovery watches a resumed run until it is what it was. A batch is the grain of all times.
 type recovery struct {
 	started time.Time // the process

@@ -135,3 +135,39 @@ func TestRecoveryTimes(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// TestLooseTurns: while turns are loose nobody waits, and tight again the engine waits until all decoders rest.
+func TestLooseTurns(t *testing.T) {
+	turns := newTurns()
+	turns.join() // busy, and stays so
+	turns.loosen()
+	if !turns.enter() {
+		t.Fatal("stopped")
+	}
+	turns.begin()
+	turns.end() // does not wait
+	if !turns.enter() {
+		t.Fatal("stopped")
+	}
+	turns.tighten()
+	turns.begin()
+	ended, entered := make(chan bool), make(chan bool)
+	go func() { turns.end(); ended <- true }()
+	select {
+	case <-ended:
+		t.Fatal("the turn ended while a decoder was busy")
+	case <-time.After(20 * time.Millisecond):
+	}
+	turns.rest()
+	<-ended
+	go func() { entered <- turns.enter() }()
+	select {
+	case <-entered:
+		t.Fatal("a decoder works out of its turn")
+	case <-time.After(20 * time.Millisecond):
+	}
+	turns.stop()
+	if <-entered {
+		t.Error("stopped turns go on")
+	}
+}
