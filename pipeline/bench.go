@@ -183,7 +183,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.Progress.phase("prepare")
 	}
 	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open, true, false)
-	b.sink = newTruthSink(b.gen.gen, b.Dir)
+	b.sink = newTruthSink(b.gen.gen, b.Dir, b.c.sync != buckets.SyncNone)
 	b.source = &waitingSource{feed: b.feed}
 	if b.resumed {
 		b.feed.turns.loosen()

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"joinbench/buckets"
@@ -26,16 +28,36 @@ type truthSink struct {
 	gen      *loadgen.Gen
 	verifier *loadgen.Verifier
 	dir      string // of the pairs, "" without
+	durable  bool   // Sync is called
 	roll     int64  // bytes of pairs after which another file begins
-	w        *capture.Writer
 	number   uint64 // of the file
 	head     uint64 // bytes in front of its pairs
-	over     string // file before it: goes when a commit has named this one
 	line     [pairBytes]byte
 	outputs  uint64
 
+	mu   sync.Mutex // guards what follows: Sync is called beside the rest, which changes it
+	w    *capture.Writer
+	past []pastPairs
+
 	restored time.Time // when Restore was called: the rings were open
 }
+
+// pastPairs is a file that another one followed. It goes when no power cut can bring back a commit that names it: after a
+// Sync that began when a commit had named its successor, and the sync of the log that comes with it, which the next Sync
+// proves.
+type pastPairs struct {
+	path  string
+	w     *capture.Writer // nil: of an earlier life
+	stage pastStage
+}
+
+type pastStage uint8
+
+const (
+	followed  pastStage = iota
+	committed           // a commit has named its successor
+	synced              // and a Sync has begun since
+)
 
 const (
 	pairsFile = "pairs.bin" // head, if it is not the first; then u64 B index, u64 A index, little endian
@@ -44,8 +66,9 @@ const (
 	pairsMark = 24              // bytes in the commit record: number, head, length
 )
 
-func newTruthSink(gen *loadgen.Gen, dir string) *truthSink {
-	return &truthSink{gen: gen, verifier: gen.NewVerifier(), dir: dir, roll: pairsRoll}
+// newTruthSink keeps the pairs in a directory, if it has a name. Durable says that Sync is called.
+func newTruthSink(gen *loadgen.Gen, dir string, durable bool) *truthSink {
+	return &truthSink{gen: gen, verifier: gen.NewVerifier(), dir: dir, durable: durable, roll: pairsRoll}
 }
 
 // path of a file of pairs: pairs.bin, pairs.bin.1 …
@@ -80,16 +103,32 @@ func (s *truthSink) Restore(state []byte) error {
 	return s.read()
 }
 
-// removeOthers removes the files that the commit record does not name.
+// removeOthers removes the files that the commit record does not name. A power cut may bring back one that names an earlier
+// file: that one stays for now.
 func (s *truthSink) removeOthers() error {
 	files, err := os.ReadDir(s.dir)
 	for _, f := range files {
 		path := filepath.Join(s.dir, f.Name())
-		if strings.HasPrefix(f.Name(), pairsFile) && path != s.path(s.number) {
+		number, ours := pairsNumber(f.Name())
+		switch {
+		case !ours || number == s.number:
+		case s.durable && number < s.number:
+			s.past = append(s.past, pastPairs{path: path, stage: committed})
+		default:
 			err = errors.Join(err, os.Remove(path))
 		}
 	}
 	return err
+}
+
+// pairsNumber is the number in the name of a file of pairs.
+func pairsNumber(name string) (number uint64, ours bool) {
+	if name == pairsFile {
+		return 0, true
+	}
+	digits, ours := strings.CutPrefix(name, pairsFile+".")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, ours && err == nil
 }
 
 // read takes in what is in the file.
@@ -127,11 +166,8 @@ func (s *truthSink) State(dst []byte) ([]byte, error) {
 	if s.w == nil {
 		return dst, nil
 	}
-	if s.over != "" { // the last commit named the file that followed it
-		if err := os.Remove(s.over); err != nil {
-			return nil, err
-		}
-		s.over = ""
+	if err := s.commitPast(); err != nil {
+		return nil, err
 	}
 	if err := s.w.Flush(); err != nil {
 		return nil, err
@@ -158,18 +194,71 @@ func (s *truthSink) next() error {
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return errors.Join(err, w.Close())
 	}
-	err = s.w.Close()
-	s.over = s.path(s.number)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past = append(s.past, pastPairs{path: s.path(s.number), w: s.w})
 	s.w, s.number, s.head = w, s.number+1, uint64(len(head))
+	return nil
+}
+
+// commitPast notes that the last State is committed. Where nothing is synced, that is all there is to wait for.
+func (s *truthSink) commitPast() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.past[:0]
+	for _, p := range s.past {
+		p.stage = max(p.stage, committed)
+		if s.durable {
+			kept = append(kept, p)
+		} else {
+			err = errors.Join(err, p.remove())
+		}
+	}
+	s.past = kept
 	return err
+}
+
+func (p *pastPairs) remove() error { return errors.Join(p.close(), os.Remove(p.path)) }
+
+func (p *pastPairs) close() error {
+	if p.w == nil {
+		return nil
+	}
+	return p.w.Close()
 }
 
 // Sync implements core.Syncer.
 func (s *truthSink) Sync() error {
-	if s.w == nil {
-		return nil
+	writers, err := s.syncPast()
+	for _, w := range writers {
+		err = errors.Join(err, w.Sync())
 	}
-	return s.w.Sync()
+	return err
+}
+
+// syncPast removes the files that have no use any more, and lists the writers of the others.
+func (s *truthSink) syncPast() (writers []*capture.Writer, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.past[:0]
+	for _, p := range s.past {
+		if p.stage == synced {
+			err = errors.Join(err, p.remove())
+			continue
+		}
+		if p.stage == committed {
+			p.stage = synced
+		}
+		if p.w != nil {
+			writers = append(writers, p.w)
+		}
+		kept = append(kept, p)
+	}
+	s.past = kept
+	if s.w != nil {
+		writers = append(writers, s.w)
+	}
+	return writers, err
 }
 
 // Results implements core.Sink.
@@ -205,8 +294,12 @@ func (s *truthSink) pair(jb, ia int64) error {
 }
 
 func (s *truthSink) close() error {
-	if s.w == nil {
-		return nil
+	var errs []error
+	for _, p := range s.past {
+		errs = append(errs, p.close())
 	}
-	return s.w.Close()
+	if s.w != nil {
+		errs = append(errs, s.w.Close())
+	}
+	return errors.Join(errs...)
 }

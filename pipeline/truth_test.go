@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -10,9 +11,15 @@ import (
 	"joinbench/loadgen"
 )
 
-// TestPairsOfAnyLength: the files of pairs stay small however many come, and a sink that is restored from any commit, with
-// whatever the lost life had written behind it, judges the run as a whole.
+// TestPairsOfAnyLength: the files of pairs stay small however many come, and a sink that is restored from any commit that may
+// be the last one, with whatever the lost life had written behind it, judges the run as a whole.
 func TestPairsOfAnyLength(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("durable %v", durable), func(t *testing.T) { pairsOfAnyLength(t, durable) })
+	}
+}
+
+func pairsOfAnyLength(t *testing.T, durable bool) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -23,7 +30,7 @@ func TestPairsOfAnyLength(t *testing.T) {
 	}
 	dir := t.TempDir()
 	open := func(state []byte) *truthSink {
-		s := newTruthSink(g, dir)
+		s := newTruthSink(g, dir, durable)
 		s.roll = 100 * pairBytes
 		if err := s.Restore(state); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -31,55 +38,84 @@ func TestPairsOfAnyLength(t *testing.T) {
 		return s
 	}
 	const spuriousEvery = 5000
-	expected, wrong := g.ExpectedMatches(), int64(0)
-	s, next := open(nil), int64(0)
-	var state []byte // of the last commit
-	var committed struct{ next, wrong int64 }
-	lives, most := 1, 0
-	for next < g.BCount() {
+	type commit struct {
+		state       []byte
+		next, wrong int64
+	}
+	var now, last, synced commit // being made; the last one; the last that no power cut undoes
+	expected := g.ExpectedMatches()
+	s := open(nil)
+	lives, most, bound := 1, 0, 2
+	if durable {
+		bound = 60 // a Sync comes every eight commits or so, a kill every twenty
+	}
+	for now.next < g.BCount() {
 		for range 1 + rnd.IntN(300) {
-			if next == g.BCount() {
+			if now.next == g.BCount() {
 				break
 			}
-			i, ok := g.Expected(next)
-			if !ok && next%spuriousEvery == 1 {
+			i, ok := g.Expected(now.next)
+			if !ok && now.next%spuriousEvery == 1 {
 				i, ok = 0, true
-				wrong++
+				now.wrong++
 			}
 			if ok {
-				if err := s.pair(next, i); err != nil {
+				if err := s.pair(now.next, i); err != nil {
 					t.Fatal(err)
 				}
 			}
-			next++
+			now.next++
 		}
-		now, err := s.State(nil)
-		if err != nil {
+		if now.state, err = s.State(nil); err != nil {
 			t.Fatal(err)
 		}
-		if rnd.IntN(20) == 0 { // killed before this commit
+		switch n := rnd.IntN(60); {
+		case n < 2: // killed before this commit
 			_ = s.close()
-			s, next, wrong, lives = open(state), committed.next, committed.wrong, lives+1
+			now, lives = last, lives+1
+			s = open(now.state)
+			continue
+		case n == 2 && durable: // a power cut
+			_ = s.close()
+			now, last, lives = synced, synced, lives+1
+			s = open(now.state)
 			continue
 		}
-		state, committed.next, committed.wrong = now, next, wrong
+		last = now
+		if durable && rnd.IntN(8) == 0 {
+			if err := s.Sync(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if rnd.IntN(4) == 0 { // a power cut before the log was synced
+				_ = s.close()
+				now, last, lives = synced, synced, lives+1
+				s = open(now.state)
+				continue
+			}
+			synced = last
+		}
 		files, total := pairsFiles(t, dir)
 		most = max(most, total)
-		if files > 2 {
+		if files > bound {
 			t.Fatalf("seed %d: %d files of pairs", seed, files)
 		}
 	}
 	_ = s.close()
-	s = open(state)
+	s = open(last.state)
 	defer s.close()
+	for range 2 { // two, the second of which sees what the first did
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if files, _ := pairsFiles(t, dir); files != 1 {
-		t.Errorf("%d files are left", files)
+		t.Errorf("seed %d: %d files are left", seed, files)
 	}
 	v := s.verifier.Result()
-	if v.Matches != expected || v.Missing != 0 || v.Duplicated != 0 || v.Spurious != wrong || wrong == 0 || s.outputs != uint64(expected+wrong) {
-		t.Errorf("seed %d, %d lives: %+v, %d outputs; want %d and %d spurious", seed, lives, v, s.outputs, expected, wrong)
+	if v.Matches != expected || v.Missing != 0 || v.Duplicated != 0 || v.Spurious != last.wrong || v.Spurious == 0 || s.outputs != uint64(expected+last.wrong) {
+		t.Errorf("seed %d, %d lives: %+v, %d outputs; want %d and %d spurious", seed, lives, v, s.outputs, expected, last.wrong)
 	}
-	if all := int(expected) * pairBytes; lives < 5 || s.number < 20 || most > all/4 {
+	if all := int(expected) * pairBytes; lives < 5 || s.number < 20 || !durable && most > all/4 {
 		t.Errorf("seed %d: %d lives, file %d, %d bytes at most, all pairs are %d: nothing was tested", seed, lives, s.number, most, all)
 	}
 }
@@ -110,7 +146,7 @@ func TestPairsThatWereChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := newTruthSink(g, dir)
+	s := newTruthSink(g, dir, false)
 	s.roll = pairBytes
 	if err := s.Restore(nil); err != nil {
 		t.Fatal(err)
@@ -139,11 +175,11 @@ func TestPairsThatWereChanged(t *testing.T) {
 		if err := os.WriteFile(path, change(append([]byte(nil), data...)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := newTruthSink(g, dir).Restore(state); err == nil {
+		if err := newTruthSink(g, dir, false).Restore(state); err == nil {
 			t.Errorf("%s: taken", what)
 		}
 	}
-	if err := newTruthSink(g, dir).Restore(state[1:]); err == nil {
+	if err := newTruthSink(g, dir, false).Restore(state[1:]); err == nil {
 		t.Error("a state of another size was taken")
 	}
 }
