@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash lint bench fuzz rocksdb env clean help FORCE
+.PHONY: build run test test-short race crash lint bench fuzz steady recovery rocksdb env clean help FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -51,6 +51,17 @@ bench: ## all benchmarks, in the form that benchstat reads (COUNT=10 for statist
 FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME
 	@$(ENV) scripts/fuzz.sh $(GO) $(FUZZTIME)
+
+STEADY ?= 10m
+steady: build ## the quick benchmark for STEADY, held against its limits: memory, disk, drops, stalls (results/steady.json)
+	@mkdir -p results
+	@$(ENV) CLAIM_STEADY=$(STEADY) CLAIM_BIN=$(CURDIR)/$(BIN) CLAIM_DIR=$(CURDIR)/results \
+		$(GO) test -count=1 -v -timeout 0 -run '^TestSteady$$' ./cmd/joinbench
+
+recovery: build ## kill -9 with 5 M waiting, resumed, held against its limits (results/recovery.json)
+	@mkdir -p results
+	@$(ENV) CLAIM_RECOVERY=recovery CLAIM_BIN=$(CURDIR)/$(BIN) CLAIM_DIR=$(CURDIR)/results \
+		$(GO) test -count=1 -v -timeout 0 -run '^TestRecovery$$' ./cmd/joinbench
 
 rocksdb: ## get and build RocksDB, once
 	@scripts/rocksdb.sh

@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"joinbench/buckets"
+	"joinbench/fusefilter"
 	"joinbench/internal/failpoint"
 )
 
@@ -324,6 +325,7 @@ type Levels struct {
 	Pending      int // A that wait
 	Open, Sealed int // buckets, of the task that has most
 	SealedRows   int // rows in families, used ones too
+	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all tasks
 	FilterBytes  int
 	IndexBytes   int
 	ArenaBytes   int64
@@ -346,6 +348,9 @@ func (e *Engine) Levels(deep bool) Levels {
 			case b.State() == buckets.Sealed:
 				sealed++
 				l.SealedRows += int(b.Entries())
+				if e.cfg.Filter != fusefilter.None && e.cfg.Filter != fusefilter.Bloom && t.set.State(slot) == fusefilter.Maybe {
+					l.Unfiltered++
+				}
 			default:
 				open++
 			}

@@ -10,8 +10,12 @@ import (
 
 // Fingerprint names the workload: 32 hex digits of a hash over the configuration and a
 // sample of the records and of the truth. Two runs with the same fingerprint had the same
-// input; a change of the generator changes it even if the configuration is the same.
+// input, but for where it was cut; a change of the generator changes it even if the
+// configuration is the same.
 func (g *Gen) Fingerprint() string {
+	if g.finite != nil {
+		return g.finite.Fingerprint()
+	}
 	h := sha256.New()
 	fmt.Fprintf(h, "joinbench/loadgen %+v\n", g.cfg) // the type's fields, in their order
 	var buf []byte

@@ -28,6 +28,9 @@ type Gen struct {
 	// once. A key that is asked hundreds of times makes one false positive of a filter hundreds.
 	lateDecoys uint64
 
+	// finite is the generator that this one goes on with (see Endless), nil in one that ends with BEvents.
+	finite *Gen
+
 	countOnce sync.Once
 	expected  int64
 }

@@ -26,6 +26,7 @@ type BenchConfig struct {
 	Argv     []string
 	Progress *Progress
 	Version  results.Tool // of the program; what pipeline knows itself is filled in
+	Started  time.Time    // of the process, from where a recovery is timed; zero: when Bench is called
 }
 
 // Bench runs the profile's workload through the join and holds the result against the truth. An error means that there
@@ -42,17 +43,25 @@ func Bench(ctx context.Context, bc BenchConfig) (*results.Record, error) {
 // bench is a run on its way.
 type bench struct {
 	BenchConfig
-	c     *compiled
-	gen   *generator
-	state *state
-	feed  *feed
-	sink  *truthSink
-	meter *meter
-	tasks int
-	unit  []float64
+	c      *compiled
+	gen    *generator
+	state  *state
+	feed   *feed
+	source *waitingSource // the feed, timed
+	sink   *truthSink
+	meter  *meter
+	tasks  int
+	unit   []float64
+
+	resumed bool      // an unfinished run goes on
+	opening time.Time // when the databases began to open
+	mark    benchMark // of the state
 }
 
 func newBench(bc BenchConfig) (*bench, error) {
+	if bc.Started.IsZero() {
+		bc.Started = time.Now()
+	}
 	if bc.Progress == nil {
 		bc.Progress = &Progress{}
 	}
@@ -78,20 +87,33 @@ func newBench(bc BenchConfig) (*bench, error) {
 
 // prepareState makes new databases, or with Resume opens those of the unfinished run.
 func (b *bench) prepareState() error {
-	mark := benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks}
+	b.mark = benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks, Endless: b.Duration > 0}
+	b.opening = time.Now()
 	var have benchMark
 	marked, err := b.state.readMark(&have)
 	if err != nil || !marked && b.state.hasTasks() || marked && !b.state.fits(have.Tasks) {
 		return fmt.Errorf("%s holds a state that no run made: give another directory", b.state.dir)
 	}
 	if have.Tasks > 0 && b.state.hasTasks() {
-		if unfinished, err := b.unfinished(have, mark); err != nil || unfinished {
+		if b.resumed, err = b.unfinished(&have); err != nil {
 			return err
+		}
+		if b.resumed {
+			b.mark = have
 		}
 	} else if b.Resume {
 		return fmt.Errorf("%s holds no run to resume: leave out --resume to start one there", b.state.dir)
 	}
-	if err := b.state.begin(marked, mark); err != nil {
+	if b.mark.Endless {
+		b.gen.goOn()
+	}
+	if b.mark.Cut != [2]int64{} {
+		b.gen.endAt(b.mark.Cut)
+	}
+	if b.resumed {
+		return nil
+	}
+	if err := b.state.begin(marked, b.mark); err != nil {
 		return err
 	}
 	return b.state.openStores(b.tasks, b.Profile.Join)
@@ -102,11 +124,15 @@ type benchMark struct {
 	Workload string
 	Config   uint64
 	Tasks    int
+	Endless  bool     `json:",omitempty"` // the streams go on behind the profile's records
+	Cut      [2]int64 `json:",omitzero"`  // where they were ended, by side: what was drained then is closed
 }
 
-func (b *bench) unfinished(have, mark benchMark) (bool, error) {
+func (b *bench) unfinished(have *benchMark) (bool, error) {
+	m := &b.mark
+	same := have.Workload == m.Workload && have.Config == m.Config && have.Tasks == m.Tasks
 	tasks := have.Tasks
-	if have != mark { // then the question is only whether it is drained; nor is the mark's number to be trusted
+	if !same { // then the question is only whether it is drained; nor is the mark's number to be trusted
 		tasks = 1
 	}
 	if err := b.state.openStores(tasks, b.Profile.Join); err != nil {
@@ -122,10 +148,19 @@ func (b *bench) unfinished(have, mark benchMark) (bool, error) {
 		return false, nil
 	case !b.Resume:
 		return false, fmt.Errorf("%s holds an unfinished run: add --resume to finish it, or remove the directory to start anew", b.state.dir)
-	case have != mark:
+	case !same:
 		return false, fmt.Errorf("%s holds an unfinished run with another workload or configuration: give that one to finish it, or remove the directory to start anew", b.state.dir)
+	case have.Endless && have.Cut == [2]int64{} && b.Duration == 0:
+		return false, fmt.Errorf("the unfinished run in %s has no end of its own: add --duration to finish it, or remove the directory to start anew", b.state.dir)
 	}
 	return true, nil
+}
+
+// cut ends the streams. The mark says so before anything is joined that comes of it: a run that is killed while it drains
+// ends there too when it is resumed, since what was closed takes no more A.
+func (b *bench) cut() error {
+	b.mark.Cut = b.gen.cut()
+	return b.state.writeMark(b.mark)
 }
 
 // fingerprint hashes the configuration that decides results or layout.
@@ -145,14 +180,21 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	started := time.Now()
 	mem := results.StartMemSampler(0)
 	defer mem.Stop()
-	b.Progress.phase("unit")
-	if err := b.measureUnit(mem); err != nil {
-		return nil, err
+	if !b.resumed { // else the unit waits: whoever resumes wants the join back
+		b.Progress.phase("unit")
+		if err := b.measureUnit(mem); err != nil {
+			return nil, err
+		}
+		b.Progress.phase("prepare")
 	}
-	b.Progress.phase("prepare")
 	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open, true, false)
-	b.sink = newTruthSink(b.gen.gen, b.Dir)
-	if err := b.state.start(b.c, b.feed, b.sink); err != nil {
+	b.sink = newTruthSink(b.gen.gen, b.Dir, b.c.sync != buckets.SyncNone)
+	b.source = &waitingSource{feed: b.feed}
+	if b.resumed {
+		b.feed.turns.loosen()
+		b.c.core.BatchSize = min(b.c.core.BatchSize, recoveryBatch)
+	}
+	if err := b.state.start(b.c, b.source, b.sink); err != nil {
 		return nil, err
 	}
 	b.meter = newMeter(b, started)
@@ -174,6 +216,24 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		return nil, err
 	}
 	return b.report(e, peak, runErr), nil
+}
+
+// recovered ends what the run does differently while filters are missing.
+func (b *bench) recovered() {
+	b.feed.turns.tighten()
+	b.c.core.BatchSize = b.Profile.Load.Batch
+}
+
+// waitingSource measures how long the engine waits for records. All of its calls come from the engine's goroutine.
+type waitingSource struct {
+	*feed
+	waited time.Duration
+}
+
+func (w *waitingSource) Next(side core.Side, part int) (*core.Chunk, error) {
+	start := time.Now()
+	defer func() { w.waited += time.Since(start) }()
+	return w.feed.Next(side, part)
 }
 
 // measureUnit measures the unit, before and after the run: the median of both stands for the machine's mood between.
@@ -201,7 +261,8 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	rec.Join.Truth = b.truth(e, runErr == nil)
 	rec.Join.Filter.FalseNegatives = falseNegatives(rec)
 	rec.Join.Derive()
-	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.intervals, m.drops(e)
+	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.samples.intervals(), m.drops(e)
+	rec.Steady, rec.Recovery = m.steady(), m.recovery.record()
 	rec.Load = m.load()
 	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
 	rec.Cost = m.cost(e, b.feed, rec.Drops)
@@ -232,10 +293,12 @@ func (b *bench) truth(e *core.Engine, complete bool) *results.Truth {
 			n = min(n, e.Place(core.B, p)*int64(parts)+int64(p))
 		}
 	}
-	v, all := b.sink.verifier.ResultFor(n), b.sink.verifier.Result()
-	t := &results.Truth{Missing: v.Missing, Spurious: all.Spurious, Duplicated: all.Duplicated, ExpectedMatches: v.Expected,
+	v := b.sink.verifier.ResultFor(n)
+	if !complete {
+		v.Spurious -= v.Beyond // these B did ask
+	}
+	return &results.Truth{Missing: v.Missing, Spurious: v.Spurious, Duplicated: v.Duplicated, ExpectedMatches: v.Expected,
 		SealedPartnerProbes: int64(e.Counters().Tasks.Present)}
-	return t
 }
 
 // falseNegatives holds every missing pair against the filter: an upper bound. Each filter is also asked for all of its

@@ -18,6 +18,7 @@ type generator struct {
 	mu  sync.Mutex // guards what follows
 	// claimed is the lowest index of each side that no reader has made; limit ends the side.
 	claimed, limit [2]int64
+	ended          bool // by cut
 }
 
 func newGenerator(p *config.Profile) (*generator, error) {
@@ -47,13 +48,30 @@ func (g *generator) partitions() [2][]core.Partition {
 	return out
 }
 
-// cut ends the stream at what has been made so far, and returns the number of B that it holds then.
-func (g *generator) cut() int64 {
+// cut ends the stream at what has been made so far, and returns the number of records of each side that it holds then.
+func (g *generator) cut() [2]int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.ended = true
 	g.limit[core.B] = min(g.limit[core.B], g.claimed[core.B])
 	g.limit[core.A] = min(g.limit[core.A], max(g.claimed[core.A], g.gen.DueA(g.limit[core.B])))
-	return g.limit[core.B]
+	return g.limit
+}
+
+// goOn has the same streams go on behind the profile's records, until they are cut. Before the first record.
+func (g *generator) goOn() {
+	g.gen = g.gen.Endless()
+	g.limit = [2]int64{g.gen.ACount(), g.gen.BCount()}
+}
+
+// endAt cuts the stream where an earlier life did. Before the first record.
+func (g *generator) endAt(limit [2]int64) { g.limit, g.ended = limit, true }
+
+// wasCut says whether cut was called.
+func (g *generator) wasCut() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended
 }
 
 // sent is the number of records that a side has or will have.
@@ -77,12 +95,20 @@ func (g *generator) claim(s core.Side, next, step int64, max int) int {
 	return int(n)
 }
 
+// resumed says that the records of a side below an index were made, maybe in an earlier life: cut does not go behind them.
+func (g *generator) resumed(s core.Side, below int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.claimed[s] = max(g.claimed[s], below)
+}
+
 func (g *generator) open(side core.Side, part int, place int64) (reader, error) {
 	c := g.gen.Config()
 	step := int64(c.PartitionsA)
 	if side == core.B {
 		step = int64(c.PartitionsB)
 	}
+	g.resumed(side, place*step-step+int64(part)+1)
 	return &genReader{g: g, side: side, part: int32(part), step: step, place: place,
 		key: c.KeyBytes, size: c.RecordBytes + c.KeyBytes}, nil
 }

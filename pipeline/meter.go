@@ -8,9 +8,6 @@ import (
 	"joinbench/results"
 )
 
-// intervalEvery is how often the meter asks RocksDB and the file system: about 100 µs each time.
-const intervalEvery = 500 * time.Millisecond
-
 // meter watches a run from beside: after each batch it may look, and mostly it only counts.
 type meter struct {
 	b       *bench
@@ -21,38 +18,56 @@ type meter struct {
 	last    reading   // after the last batch
 	from    reading   // where measuring began
 	to      reading   // and where it ended
-	sampled reading   // at the last interval
 	cutAt   time.Time // when --duration ends the measured phase
 
-	phases    []results.Phase
-	intervals []results.Interval
-	diskMax   int64
-	storeMax  int64
+	phases   []results.Phase
+	samples  samples
+	gaps     gaps
+	recovery *recovery // nil in a run that was not resumed while B asked
+
+	recovering bool // see bench.recovered
+	max        levels
 }
+
+// levels are the greatest amounts so far, each at its own moment.
+type levels struct{ disk, store, arena, filter, index int64 }
 
 // reading is what is read at one moment.
 type reading struct {
 	at            time.Time
 	read          [2]uint64
 	probes        uint64
+	lookups       uint64
 	stored        uint64
 	onA, onB, off time.Duration
+	waited        time.Duration // for records
 	cpu           time.Duration
 	allocs        uint64
 }
 
 func newMeter(b *bench, started time.Time) *meter {
-	m := &meter{b: b, started: started, phase: "prepare"}
+	m := &meter{b: b, started: started, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed}
 	m.since = m.read(b.state.engine, true)
-	m.begin, m.last, m.sampled = m.since, m.since, m.since
-	b.Progress.Total.Store(b.gen.sent(core.A) + b.gen.sent(core.B))
+	m.begin, m.last, m.samples.last = m.since, m.since, m.since
+	if b.resumed && m.begin.probes > 0 {
+		m.recovery = newRecovery(b, m.begin)
+	}
+	m.total()
 	return m
+}
+
+// total says how many records are to come, once that is known: a run of some duration ends when it has passed.
+func (m *meter) total() {
+	if m.b.Duration == 0 || m.b.gen.wasCut() {
+		m.b.Progress.Total.Store(m.b.gen.sent(core.A) + m.b.gen.sent(core.B))
+	}
 }
 
 // read takes a reading; deep ones ask the system too.
 func (m *meter) read(e *core.Engine, deep bool) reading {
 	c := e.Counters()
-	r := reading{at: time.Now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes, stored: c.Tasks.Stored,
+	r := reading{at: time.Now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
+		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited,
 		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
 	if deep {
 		r.cpu, _ = results.CPUTime() // zero where it is not known, and then not reported
@@ -70,8 +85,17 @@ func allocations() uint64 {
 
 // observe is called after each batch.
 func (m *meter) observe(e *core.Engine) error {
+	l := e.Levels(false)
+	m.max.arena, m.max.filter, m.max.index = max(m.max.arena, l.ArenaBytes), max(m.max.filter, int64(l.FilterBytes)), max(m.max.index, int64(l.IndexBytes))
 	_ = m.b.Progress.update(e)
 	now := m.read(e, false)
+	if m.recovery != nil {
+		m.recovery.batch(now, l.Unfiltered)
+	}
+	if m.recovering && (l.Unfiltered == 0 || now.at.Sub(m.begin.at) > fineFor) {
+		m.recovering = false
+		m.b.recovered()
+	}
 	if m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending {
 		if err := m.settle(e, now); err != nil {
 			return err
@@ -83,24 +107,27 @@ func (m *meter) observe(e *core.Engine) error {
 		m.last.allocs = allocations()
 		m.from = m.last
 		m.turn("measure", m.last)
-		if m.b.Duration > 0 {
+		if m.b.Duration > 0 && !m.b.gen.wasCut() {
 			m.cutAt = now.at.Add(m.b.Duration)
 		}
 	}
 	if m.phase == "measure" {
 		if !m.cutAt.IsZero() && now.at.After(m.cutAt) {
-			m.b.gen.cut()
+			if err := m.b.cut(); err != nil {
+				return err
+			}
 			m.cutAt = time.Time{}
-			m.b.Progress.Total.Store(m.b.gen.sent(core.A) + m.b.gen.sent(core.B))
+			m.total()
 		}
+		m.gaps.batch(m.last, now)
 		if int64(now.read[core.B]) >= m.b.gen.sent(core.B) {
 			now = m.read(e, true)
 			m.to = now
 			m.turn("drain", now)
 		}
 	}
-	if now.at.Sub(m.sampled.at) >= intervalEvery {
-		m.interval(e, now)
+	if m.samples.due(now) {
+		m.sample(e, now)
 	}
 	m.last = now
 	return nil
@@ -126,16 +153,22 @@ func (m *meter) endPhase(at reading) {
 		Records:    int64(at.read[core.A] + at.read[core.B] - m.since.read[core.A] - m.since.read[core.B])})
 }
 
-func (m *meter) interval(e *core.Engine, now reading) {
+// sample asks RocksDB and the system too: about 100 µs.
+func (m *meter) sample(e *core.Engine, now reading) {
 	l := e.Levels(true)
-	s := now.at.Sub(m.sampled.at).Seconds()
-	m.diskMax, m.storeMax = max(m.diskMax, l.DiskBytes), max(m.storeMax, l.StoreBytes)
-	rss := results.ReadMemory()
-	m.intervals = append(m.intervals, results.Interval{TNs: int64(now.at.Sub(m.started)), Phase: m.phase,
-		ProbesPerS: results.Known(float64(now.probes-m.sampled.probes) / s),
-		APerS:      results.Known(float64(now.read[core.A]-m.sampled.read[core.A]) / s),
-		Pending:    int64(l.Pending), DiskBytes: &l.DiskBytes, RSSBytes: &rss.AnonBytes})
-	m.sampled = now
+	m.max.disk, m.max.store = max(m.max.disk, l.DiskBytes), max(m.max.store, l.StoreBytes)
+	mem := results.ReadMemory()
+	s := sample{
+		at: now.at.Sub(m.started), took: now.at.Sub(m.samples.last.at), phase: m.phase,
+		readA: now.read[core.A] - m.samples.last.read[core.A], probes: now.probes - m.samples.last.probes,
+		lookups: now.lookups - m.samples.last.lookups, pending: int64(l.Pending),
+		levels: [sampledLevels]int64{rss: mem.AnonBytes, goHeap: mem.GoHeapBytes, rocksDB: l.StoreBytes, arenas: l.ArenaBytes,
+			filters: int64(l.FilterBytes), disk: l.DiskBytes},
+	}
+	if m.recovery != nil {
+		m.recovery.sample(now, s.probes, s.lookups)
+	}
+	m.samples.add(s, now)
 }
 
 // finish ends the last phase, however the run ended.
@@ -144,7 +177,7 @@ func (m *meter) finish(e *core.Engine) {
 	if m.phase == "measure" {
 		m.to = now
 	}
-	m.interval(e, now)
+	m.sample(e, now)
 	m.endPhase(now)
 }
 
@@ -189,8 +222,8 @@ func (m *meter) cost(e *core.Engine, f *feed, drops []results.Drop) results.Cost
 		}
 	}
 	c.GeneratorNsPerB = ratio(float64(f.readTime[core.B].Load()), readB)
-	c.RocksDBBytes = &m.storeMax
-	disk := m.diskMax
+	c.RocksDBBytes, c.ArenaBytes, c.FilterBytes, c.IndexBytes = &m.max.store, &m.max.arena, &m.max.filter, &m.max.index
+	disk := m.max.disk
 	for _, d := range drops {
 		disk = max(disk, *d.DiskBeforeBytes)
 	}

@@ -12,6 +12,7 @@ type turns struct {
 	mu      sync.Mutex // guards what follows
 	changed *sync.Cond
 	open    bool // decoders may fill
+	loose   bool // they always may, and the engine does not wait for more than it lacks
 	busy    int  // decoders that neither hold all they may nor have ended
 	stopped bool
 }
@@ -20,6 +21,19 @@ func newTurns() *turns {
 	t := &turns{}
 	t.changed = sync.NewCond(&t.mu)
 	return t
+}
+
+// loosen lets decoders and engine work side by side until tighten: for a run that is resumed and shall not wait for its
+// first records longer than it must.
+func (t *turns) loosen() { t.set(true) }
+
+func (t *turns) tighten() { t.set(false) }
+
+func (t *turns) set(loose bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.loose, t.open = loose, loose
+	t.changed.Broadcast()
 }
 
 // join counts one more decoder. Before its first enter.
@@ -60,10 +74,10 @@ func (t *turns) begin() {
 func (t *turns) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.busy > 0 && !t.stopped {
+	for t.busy > 0 && !t.stopped && !t.loose {
 		t.changed.Wait()
 	}
-	t.open = false
+	t.open = t.loose
 }
 
 // stop ends all waiting for good.

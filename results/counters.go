@@ -79,6 +79,7 @@ func (f *Filter) add(o *Filter, sign int64) {
 	f.FalseNegatives += sign * o.FalseNegatives
 	f.BuildNs += sign * o.BuildNs
 	f.BuildFailed += sign * o.BuildFailed
+	f.Rebuilt += sign * o.Rebuilt
 }
 
 // Buckets: Open and Sealed are levels (buckets live now), the totals count since the start, DropMaxNs is the longest drop.
@@ -157,6 +158,7 @@ func (c *Counters) count(o *Counters, sign int64) {
 	c.Filter.add(&o.Filter, sign)
 	c.Buckets.SealedTotal += sign * o.Buckets.SealedTotal
 	c.Buckets.DroppedTotal += sign * o.Buckets.DroppedTotal
+	c.Buckets.Spills += sign * o.Buckets.Spills
 }
 
 // MarshalCounters gives the counters as indented JSON that ends in a line feed: what `joinbench join --stats` writes.

@@ -48,8 +48,8 @@ func TestCounterNames(t *testing.T) {
 		{"a", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
 		{"b", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
 		{"filter", "kind summary bits_per_key absent_queries false_positives stale_positives fp_ratio fp_ci95 fp_predicted " +
-			"fp_per_filter filter_queries filter_false_positives false_negatives build_ns build_failed"},
-		{"buckets", "open sealed sealed_total dropped_total drop_max_ns"},
+			"fp_per_filter filter_queries filter_false_positives false_negatives build_ns build_failed rebuilt"},
+		{"buckets", "open sealed sealed_total dropped_total drop_max_ns spills"},
 	} {
 		var path []string
 		if c.path != "" {

@@ -108,7 +108,7 @@ func TestReadErrors(t *testing.T) {
 		{"no schema", `{"metrics":{}}`, `it has no "schema" (expected "joinbench.result")`},
 		{"other schema", `{"schema":"k6","schema_version":"1.0.0"}`, `its schema is "k6" (expected "joinbench.result")`},
 		{"no version", `{"schema":"joinbench.result"}`, `its schema_version "" is not a version`},
-		{"newer", strings.Replace(valid, `"1.0.0"`, `"2.3.0"`, 1), "its schema_version is 2.3.0 and this build reads 1.x"},
+		{"newer", strings.Replace(valid, SchemaVersion, "2.3.0", 1), "its schema_version is 2.3.0 and this build reads 1.x"},
 		{"wrong type", strings.Replace(valid, `"profile": "quick"`, `"profile": 7`, 1), "cannot unmarshal number"},
 	} {
 		path := filepath.Join(dir, "r.json")
@@ -127,7 +127,7 @@ func TestReadErrors(t *testing.T) {
 		t.Errorf("the line of a mistake: %v", err)
 	}
 	// a newer minor version may have more
-	more := strings.Replace(strings.Replace(valid, `"1.0.0"`, `"1.7.2"`, 1), `"tool": {`, `"extra": 1, "tool": {"more": [],`, 1)
+	more := strings.Replace(strings.Replace(valid, SchemaVersion, "1.7.2", 1), `"tool": {`, `"extra": 1, "tool": {"more": [],`, 1)
 	if _, err := Decode([]byte(more), "x"); err != nil {
 		t.Errorf("a newer minor version: %v", err)
 	}

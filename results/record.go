@@ -5,7 +5,7 @@ import "encoding/json"
 // Schema names our record; SchemaVersion is a semantic version: a reader accepts every record of its own major version.
 const (
 	Schema        = "joinbench.result"
-	SchemaVersion = "1.0.0"
+	SchemaVersion = "1.1.0"
 )
 
 // Record is one run. Floats are pointers, and nil means that the value was not measured or does not exist; lists are never
@@ -23,6 +23,8 @@ type Record struct {
 	Join          Join         `json:"join"`
 	Storage       Storage      `json:"storage"`
 	Cost          Cost         `json:"cost"`
+	Steady        *Steady      `json:"steady"`   // null without a measured phase
+	Recovery      *Recovery    `json:"recovery"` // null in a run that was not resumed
 	Intervals     []Interval   `json:"intervals"`
 	Drops         []Drop       `json:"drops"`
 	Arms          []Arm        `json:"arms"`
@@ -141,7 +143,9 @@ type Storage struct {
 
 // Cost is what the join took. NsPerB and NsPerA are wall time of the task's goroutine from prepared batches to matches handed
 // over; RecordNsPerB is the same from raw JSON records; UnitNs (one xxh3 of the key and one look into a plain 16-bit fuse
-// filter) makes machines comparable. RSSMaxBytes is the peak of anonymous memory, RSSFileMaxBytes that of mapped files.
+// filter) makes machines comparable. RSSMaxBytes is the peak of anonymous memory, RSSFileMaxBytes that of mapped files. All
+// byte counts are peaks, each at its own moment. ArenaBytes (the rows of open buckets), FilterBytes and IndexBytes (of open
+// buckets, and the hashes that summaries are made of) lie in the Go heap, RocksDBBytes is what RocksDB accounts for.
 type Cost struct {
 	NsPerB           *float64 `json:"ns_per_b"`
 	NsPerA           *float64 `json:"ns_per_a"`
@@ -153,6 +157,9 @@ type Cost struct {
 	RSSFileMaxBytes  *int64   `json:"rss_file_max_bytes"`
 	GoHeapBytes      *int64   `json:"go_heap_bytes"`
 	RocksDBBytes     *int64   `json:"rocksdb_bytes"`
+	ArenaBytes       *int64   `json:"arena_bytes"`
+	FilterBytes      *int64   `json:"filter_bytes"`
+	IndexBytes       *int64   `json:"index_bytes"`
 	DiskMaxBytes     *int64   `json:"disk_max_bytes"`
 	CPUSPerMillion   *float64 `json:"cpu_s_per_million"` // CPU-seconds of the whole process per million B
 	AllocsPerProbe   *float64 `json:"allocs_per_probe"`
@@ -160,13 +167,18 @@ type Cost struct {
 
 // Interval is one sample of the run; rates are over the time since the sample before. TNs counts from the start of the run.
 type Interval struct {
-	TNs        int64    `json:"t_ns"`
-	Phase      string   `json:"phase"`
-	ProbesPerS *float64 `json:"probes_per_s"`
-	APerS      *float64 `json:"a_per_s"`
-	Pending    int64    `json:"pending"` // of both sides
-	DiskBytes  *int64   `json:"disk_bytes"`
-	RSSBytes   *int64   `json:"rss_bytes"` // anonymous
+	TNs             int64    `json:"t_ns"`
+	Phase           string   `json:"phase"`
+	ProbesPerS      *float64 `json:"probes_per_s"`
+	APerS           *float64 `json:"a_per_s"`
+	LookupsPerProbe *float64 `json:"lookups_per_probe"`
+	Pending         int64    `json:"pending"` // of both sides
+	DiskBytes       *int64   `json:"disk_bytes"`
+	RSSBytes        *int64   `json:"rss_bytes"` // anonymous
+	GoHeapBytes     *int64   `json:"go_heap_bytes"`
+	RocksDBBytes    *int64   `json:"rocksdb_bytes"`
+	ArenaBytes      *int64   `json:"arena_bytes"`
+	FilterBytes     *int64   `json:"filter_bytes"`
 }
 
 // Drop is one bucket that went away whole: the disk in use before and after, and how long the drop took.

@@ -20,6 +20,8 @@ func WriteText(w io.Writer, rec *Record, width int, color bool) error {
 	p.filter(rec)
 	p.arms(rec)
 	p.memory(rec)
+	p.steadiness(rec.Steady)
+	p.recovery(rec.Recovery)
 	p.disk(rec)
 	p.buckets(rec)
 	p.input(rec)

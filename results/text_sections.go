@@ -91,6 +91,14 @@ func (p *page) memory(rec *Record) {
 	p.title("MEMORY")
 	p.row("anonymous, peak", orDash(c.RSSMaxBytes, Bytes))
 	p.row("  of it Go heap", orDash(c.GoHeapBytes, Bytes))
+	for _, part := range []struct {
+		label string
+		bytes *int64
+	}{{"    arenas", c.ArenaBytes}, {"    filters", c.FilterBytes}, {"    indexes, hashes", c.IndexBytes}} {
+		if part.bytes != nil {
+			p.row(part.label, Bytes(*part.bytes))
+		}
+	}
 	p.row("  of it RocksDB", orDash(c.RocksDBBytes, Bytes))
 	p.row("mapped files, peak", orDash(c.RSSFileMaxBytes, Bytes))
 }

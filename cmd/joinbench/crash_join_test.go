@@ -131,7 +131,7 @@ func (j *joinWorkload) check(dir string) wrong {
 			bad.say("unmatched: %v", err)
 		}
 	}
-	for side, x := range map[string][2]any{"a": {fatesOf(&c.A), j.want.CountersA}, "b": {fatesOf(&c.B), j.want.CountersB}} {
+	for side, x := range map[string][2]any{"a": {crashFates(&c.A), j.want.CountersA}, "b": {crashFates(&c.B), j.want.CountersB}} {
 		if x[0] != x[1] {
 			bad.say("fates of %s\n got %+v\nwant %+v", side, x[0], x[1])
 		}
@@ -142,7 +142,7 @@ func (j *joinWorkload) check(dir string) wrong {
 	return bad
 }
 
-func fatesOf(s *results.Side) oracle.Counters {
+func crashFates(s *results.Side) oracle.Counters {
 	return oracle.Counters{Read: s.Read, Accepted: s.Accepted, NullKey: s.NullKey, BadKey: s.BadKey, Malformed: s.Malformed,
 		BadTime: s.BadTime, Late: s.Late, LateIdle: s.LateIdle, Redelivered: s.Redelivered}
 }

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,11 @@ import (
 // per cent is memory that the peak shows.
 const gcPercent = 50
 
+// processStarted is from where a resumed run times its recovery; zero where tests call run.
+var processStarted time.Time
+
 func main() {
+	processStarted = time.Now()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

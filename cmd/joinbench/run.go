@@ -36,7 +36,7 @@ func newRun(s streams) *cobra.Command {
 		Example: `  joinbench run                                    # profile quick
   joinbench run --profile quick --out r.json
   joinbench run --filter fuse8 --summary off       # the false positives of 8-bit filters, undisguised
-  joinbench run --duration 10s --seed 7
+  joinbench run --duration 10m --seed 7            # the same streams, as long as it takes
   joinbench run --dir /data/run1                   # then, after kill -9: the same with --resume
   joinbench run --config mine.yaml --print-config`,
 		Args: noArgs,
@@ -51,7 +51,7 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.summary, "summary", "on", "one more filter in front of those of the buckets: on, off")
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
-	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase (default: all of the profile's B)")
+	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase; the streams go on for as long as that (default: all of the profile's B)")
 	fl.StringVar(&f.dir, "dir", "", "data directory, kept afterwards (default a temporary one)")
 	fl.BoolVar(&f.resume, "resume", false, "finish the unfinished run in --dir")
 	fl.StringVar(&f.label, "label", "", "text that the record carries")
@@ -128,7 +128,7 @@ func finishRun(f *runFlags, rec *results.Record, name string, started time.Time,
 
 func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.BenchConfig, error) {
 	bc := pipeline.BenchConfig{Profile: profile, Name: name, Dir: f.dir, Resume: f.resume, Duration: f.duration,
-		Argv: os.Args, Progress: &pipeline.Progress{}, Version: toolVersion()}
+		Argv: os.Args, Started: processStarted, Progress: &pipeline.Progress{}, Version: toolVersion()}
 	switch f.summary {
 	case "on", "off":
 		bc.Summary = f.summary == "on"

@@ -101,6 +101,7 @@ func TestRunRecord(t *testing.T) {
 		join.buckets.drop_max_ns join.missing join.spurious join.duplicated join.match_ratio join.expected_match_ratio storage.cf_drops
 		cost.ns_per_b cost.ns_per_a cost.background_ns_per_a cost.unit_ns cost.record_ns_per_b cost.generator_ns_per_b cost.rss_max_bytes
 		cost.rss_file_max_bytes cost.go_heap_bytes cost.rocksdb_bytes cost.disk_max_bytes cost.cpu_s_per_million cost.allocs_per_probe
+		cost.arena_bytes cost.filter_bytes cost.index_bytes steady.max_gap_ns steady.max_engine_ns
 		intervals drops verdict.status verdict.exit_code verdict.reasons`) {
 		var at any = tree
 		for _, name := range strings.Split(path, ".") {
@@ -110,6 +111,9 @@ func TestRunRecord(t *testing.T) {
 				break
 			}
 		}
+	}
+	if rec.Recovery != nil {
+		t.Errorf("a run that was not resumed has recovered: %+v", rec.Recovery)
 	}
 	for _, name := range []string{"vs_arm"} { // known by name, measured later
 		if _, ok := tree["join"].(map[string]any)[name]; !ok {
@@ -231,6 +235,93 @@ func TestRunDuration(t *testing.T) {
 				t.Errorf("measured for %v", d)
 			}
 		}
+	}
+}
+
+// TestRunGoesOn: with --duration the streams go on behind the profile's records, also when the run is killed in between and
+// resumed, and the whole is right. A run without an end of its own is not finished without a duration.
+func TestRunGoesOn(t *testing.T) {
+	const bEvents = 3_000
+	p := newPlace(t)
+	p.write("small.yaml", strings.Replace(smallProfile, "b_events: 24k", fmt.Sprintf("b_events: %d", bEvents), 1))
+	whole := p.bench(0)
+	rec := p.bench(0, "--duration", "100ms", "--tasks", "2")
+	checkRight(t, "duration", rec)
+	if rec.Join.B.Read < 2*bEvents || rec.Join.Buckets.DroppedTotal <= whole.Join.Buckets.DroppedTotal {
+		t.Errorf("%d B read, %d buckets dropped", rec.Join.B.Read, rec.Join.Buckets.DroppedTotal)
+	}
+	if rec.Run.WorkloadFingerprint != whole.Run.WorkloadFingerprint {
+		t.Error("the same streams have another fingerprint")
+	}
+
+	run := startProgram(t, nil, "run", "--config", p.path("small.yaml"), "--dir", p.path("data"), "--out", p.path("r.json"), "--duration", "10m", "--progress", "none")
+	waitFor(t, "pairs behind the profile's records", func() bool { return size(p.path("data/pairs.bin")) > 2*16*whole.Join.Matches })
+	run.signal(syscall.SIGKILL)
+	run.end()
+	joinbench("run", "--config", p.path("small.yaml"), "--dir", p.path("data"), "--resume").want(t, 1, "add --duration")
+	rec = p.bench(0, "--dir", p.path("data"), "--resume", "--duration", "50ms")
+	checkRight(t, "resumed", rec)
+	if rec.Join.Matches <= 2*whole.Join.Matches {
+		t.Errorf("%d pairs", rec.Join.Matches)
+	}
+	checkRecovery(t, rec)
+}
+
+// checkRecovery: the record of a run that was resumed while B asked says how it came back.
+func checkRecovery(t *testing.T, rec *results.Record) {
+	t.Helper()
+	r := rec.Recovery
+	if r == nil || r.ReadyNs == nil || r.LookupsPerProbeBefore == nil {
+		t.Fatalf("recovery %+v", r)
+	}
+	if r.OpenNs <= 0 || r.OpenedNs < r.OpenNs || r.EngineNs < r.OpenedNs || *r.ReadyNs <= r.EngineNs || *r.ReadyAfterOpenNs != *r.ReadyNs-r.OpenedNs ||
+		r.Pending <= 0 || *r.LookupsPerProbeBefore <= 0 {
+		t.Errorf("recovery %+v", r)
+	}
+}
+
+// TestResumedRunEndsWhereItWould: --duration does not make a run go on that had an end; and one that was killed while it
+// drained ends where it was cut, whatever duration it is resumed with.
+func TestResumedRunEndsWhereItWould(t *testing.T) {
+	p := newBenchPlace(t)
+	args := []string{"run", "--config", p.path("small.yaml"), "--dir", p.path("data"), "--out", p.path("r.json"), "--progress", "none"}
+	run := startProgram(t, nil, args...)
+	waitFor(t, "pairs", func() bool { return size(p.path("data/pairs.bin")) > 100 })
+	run.signal(syscall.SIGKILL)
+	if run.end().code != 0 {
+		rec := p.bench(0, "--dir", p.path("data"), "--resume", "--duration", "10m")
+		checkRight(t, "resumed", rec)
+		if rec.Join.B.Read != 24_000 {
+			t.Errorf("%d B read", rec.Join.B.Read)
+		}
+	}
+
+	wasCut := func() bool {
+		mark, _ := os.ReadFile(p.path("data/run.json"))
+		return strings.Contains(string(mark), "Cut")
+	}
+	for try := 0; ; try++ {
+		if err := os.RemoveAll(p.path("data")); err != nil { // the last run's cut
+			t.Fatal(err)
+		}
+		run = startProgram(t, nil, append(args, "--duration", "30ms")...)
+		waitFor(t, "the cut", wasCut)
+		run.signal(syscall.SIGKILL)
+		if run.end().code != 0 {
+			break
+		}
+		if try == 20 {
+			t.Skip("it always was faster")
+		}
+	}
+	var mark struct{ Cut []int64 }
+	if err := json.Unmarshal([]byte(p.read("data/run.json")), &mark); err != nil || len(mark.Cut) != 2 {
+		t.Fatalf("%+v %v", mark, err)
+	}
+	rec := p.bench(0, "--dir", p.path("data"), "--resume", "--duration", "10m")
+	checkRight(t, "killed while it drained", rec)
+	if rec.Join.A.Read != mark.Cut[0] || rec.Join.B.Read != mark.Cut[1] {
+		t.Errorf("read %d A and %d B, cut at %v", rec.Join.A.Read, rec.Join.B.Read, mark.Cut)
 	}
 }
 

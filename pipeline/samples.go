@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"time"
+
+	"joinbench/results"
+)
+
+const (
+	// sampleEvery is how often the meter asks RocksDB and the file system.
+	sampleEvery = 500 * time.Millisecond
+	// fineEvery and fineFor: a run that was resumed is looked at more closely at first, to see it come back.
+	fineEvery = 100 * time.Millisecond
+	fineFor   = 10 * time.Second
+	// maxSamples is what a record keeps of a run, however long it is: then each two neighbours become one.
+	maxSamples = 600
+)
+
+// The amounts of a sample.
+const (
+	rss = iota
+	goHeap
+	rocksDB
+	arenas
+	filters
+	disk
+	sampledLevels
+)
+
+// sample is what happened since the one before, and what is there at its end.
+type sample struct {
+	at, took               time.Duration // from the start of the run; since the sample before
+	phase                  string
+	readA, probes, lookups uint64
+	pending                int64
+	levels                 [sampledLevels]int64
+}
+
+// samples of a run, oldest first.
+type samples struct {
+	list  []sample
+	every time.Duration
+	fine  time.Time // until then every fineEvery
+	last  reading   // at the last sample
+}
+
+func newSamples(resumed bool) samples {
+	s := samples{every: sampleEvery}
+	if resumed {
+		s.fine = time.Now().Add(fineFor)
+	}
+	return s
+}
+
+// due says whether it is time for one.
+func (s *samples) due(now reading) bool {
+	every := s.every
+	if now.at.Before(s.fine) {
+		every = min(every, fineEvery)
+	}
+	return now.at.Sub(s.last.at) >= every
+}
+
+func (s *samples) add(one sample, now reading) {
+	s.list, s.last = append(s.list, one), now
+	if len(s.list) >= maxSamples {
+		s.thin()
+	}
+}
+
+// thin makes one of each two neighbours of a phase, and from now on samples come half as often.
+func (s *samples) thin() {
+	out := s.list[:0]
+	for i := 0; i < len(s.list); i++ {
+		one := s.list[i]
+		if i+1 < len(s.list) && s.list[i+1].phase == one.phase {
+			i++
+			one = one.with(&s.list[i])
+		}
+		out = append(out, one)
+	}
+	s.list, s.every = out, 2*s.every
+}
+
+// with joins a sample with the next one: what happened in both, and what was there at the end.
+func (s sample) with(next *sample) sample {
+	joined := *next
+	joined.took += s.took
+	joined.readA += s.readA
+	joined.probes += s.probes
+	joined.lookups += s.lookups
+	return joined
+}
+
+// intervals are the samples as the record has them.
+func (s *samples) intervals() []results.Interval {
+	var out []results.Interval
+	for i := range s.list {
+		o := &s.list[i]
+		level := func(which int) *int64 { return &o.levels[which] }
+		out = append(out, results.Interval{TNs: int64(o.at), Phase: o.phase, Pending: o.pending,
+			ProbesPerS: results.RatioF(float64(o.probes), o.took.Seconds()), APerS: results.RatioF(float64(o.readA), o.took.Seconds()),
+			LookupsPerProbe: ratio(float64(o.lookups), float64(o.probes)),
+			DiskBytes:       level(disk), RSSBytes: level(rss), GoHeapBytes: level(goHeap), RocksDBBytes: level(rocksDB),
+			ArenaBytes: level(arenas), FilterBytes: level(filters)})
+	}
+	return out
+}
