@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race lint bench fuzz rocksdb env clean help FORCE
+.PHONY: build run test test-short race lint bench fuzz soak mutants rocksdb env clean help FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -47,6 +47,16 @@ bench: ## all benchmarks, in the form that benchstat reads (COUNT=10 for statist
 FUZZTIME ?= 20s
 fuzz: ## every fuzz target for FUZZTIME
 	@$(ENV) scripts/fuzz.sh $(GO) $(FUZZTIME)
+
+SOAKCASES ?= 500
+soak: ## the metamorphic test with ever new seeds, until it fails or you stop it
+	@$(ENV) $(GO) test -c -o bin/pipeline.test ./pipeline && cd pipeline && while :; do \
+		seed=$$(date +%s%N); echo "soak: -meta.seed=$$seed -meta.n=$(SOAKCASES)"; \
+		../bin/pipeline.test -test.timeout 0 -test.run '^TestMetamorphic$$' -meta.seed=$$seed -meta.n=$(SOAKCASES) || exit 1; \
+	done
+
+mutants: ## plants bugs one at a time; the metamorphic test must find each
+	@$(ENV) $(GO) run ./internal/mutants -go $(GO)
 
 rocksdb: ## get and build RocksDB, once
 	@scripts/rocksdb.sh
