@@ -100,7 +100,7 @@ func (r *metaRun) work() {
 // explain fails the test: the case in words, how to run it again, and what is left of it when it is shrunk.
 func (f *metaFailure) explain(t *testing.T, passed int) {
 	seed := f.in.Case.Seed
-	t.Errorf("after %d cases that passed: %v\n%s\nagain: go test ./pipeline -run TestMetamorphic -meta.seed=%d -meta.n=1", passed, f.fault, &f.in.Case, seed)
+	t.Errorf("%d cases passed, then: %v\n%s\nagain: go test ./pipeline -run TestMetamorphic -meta.seed=%d -meta.n=1", passed, f.fault, &f.in.Case, seed)
 	if *metaShrink <= 0 {
 		return
 	}

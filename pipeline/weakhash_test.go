@@ -52,11 +52,11 @@ func weakJoin(tb testing.TB) (jc JoinConfig, want *oracle.Expected) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	conf, err := joinConfig(cfg, variant{tasks: 1, buckets: 4, filter: "fuse16"})
+	conf, err := joinConfig(cfg, variant{tasks: 1, buckets: 6, filter: "fuse16"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return JoinConfig{Config: conf, A: filepath.Join(dir, "a"), B: filepath.Join(dir, "b"), Out: filepath.Join(dir, "out"), Format: capture.Kcat, Batch: 256}, want
+	return JoinConfig{Config: conf, A: filepath.Join(dir, "a"), B: filepath.Join(dir, "b"), Out: filepath.Join(dir, "out"), Format: capture.Kcat, Batch: 256, Inline: true}, want
 }
 
 // TestWeakHash: a hash that is the same for all keys, or one of 256, costs time and changes nothing: the same lines in the

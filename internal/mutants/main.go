@@ -90,7 +90,7 @@ func (m *mutant) text() (string, error) {
 }
 
 // afterCases is how the metamorphic test begins the report of a case that fails.
-var afterCases = regexp.MustCompile(`after (\d+) cases that passed: (.*)`)
+var afterCases = regexp.MustCompile(`(\d+) cases passed, then: (.*)`)
 
 // hunt plants the bug and says how it was found.
 func (m *mutant) hunt(dir string) (string, error) {
@@ -110,7 +110,7 @@ func (m *mutant) hunt(dir string) (string, error) {
 	if len(what) > 160 {
 		what = what[:160] + "…"
 	}
-	return fmt.Sprintf("after %s cases, %s", how[1], what), nil
+	return fmt.Sprintf("%s cases passed, then %s", how[1], what), nil
 }
 
 // test builds the tests of pipeline with some files replaced, and runs the metamorphic one.
