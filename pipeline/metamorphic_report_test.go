@@ -15,6 +15,7 @@ type metaReport struct {
 	points                                map[string]int // and by failpoint
 	exact, pairs, records                 int
 	sealed, dropped, buildFaults, lookups uint64
+	spills, rebuilt                       uint64
 }
 
 // enoughCases is from where on every value of every axis must have come up.
@@ -90,13 +91,16 @@ func (r *metaReport) add(in *metaInput, res *metaResult) {
 	r.sealed += t.SealedTotal
 	r.dropped += t.DroppedTotal
 	r.lookups += t.Lookups
+	r.spills += t.Spills
+	r.rebuilt += t.FiltersRebuilt
 }
 
 // String is the report.
 func (r *metaReport) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d cases, %d records, %d pairs, %d lookups, %d buckets sealed, %d dropped, %d builds made to fail", r.cases, r.records, r.pairs, r.lookups,
-		r.sealed, r.dropped, r.buildFaults)
+	fmt.Fprintf(&s, "%d cases, %d records, %d pairs, %d lookups, %d buckets sealed, %d dropped, %d spills, %d filters rebuilt, "+
+		"%d builds made to fail", r.cases, r.records, r.pairs, r.lookups,
+		r.sealed, r.dropped, r.spills, r.rebuilt, r.buildFaults)
 	for _, axis := range slices.Sorted(maps.Keys(r.axes)) {
 		fmt.Fprintf(&s, "\n  %-20s%s", axis, inWords(r.axes[axis]))
 	}
@@ -122,6 +126,11 @@ func (r *metaReport) missing() (never []string) {
 			if n == 0 {
 				never = append(never, axis+" "+v)
 			}
+		}
+	}
+	for what, n := range map[string]uint64{"a pair": uint64(r.pairs), "a lookup": r.lookups, "a seal": r.sealed, "a spill": r.spills, "a build that fails": r.buildFaults} {
+		if n == 0 {
+			never = append(never, what)
 		}
 	}
 	if r.cases >= 4*enoughCases {

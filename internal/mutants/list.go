@@ -5,8 +5,7 @@ type mutant struct {
 	name, file, old, new string
 }
 
-// mutants are bugs of the kinds that a join over buckets invites. The first of each group of six is what the product
-// must be proof against; the others cost little.
+// mutants are bugs of the kinds that a join over buckets invites.
 var mutants = []mutant{
 	// Window off by one.
 	{"window: its last millisecond is left out", "core/pair.go",
@@ -28,7 +27,7 @@ var mutants = []mutant{
 	{"journal: the last committed record is not replayed", "buckets/recover.go",
 		"if n > r.committed {", "if n >= r.committed {"},
 	{"journal: it is cut one batch too far", "buckets/seal.go",
-		"cut = min(cut, b.first)", "cut = min(cut, b.first+1)"},
+		"cut = min(cut, n)", "cut = min(cut, n+1)"},
 	{"journal: a replay forgets what was used", "buckets/recover.go",
 		"if !b.Used(row) {", "if false {"},
 	{"journal: it is cut before the bitmaps are written", "buckets/seal.go",
@@ -63,6 +62,10 @@ var mutants = []mutant{
 		"KeepUsed: cfg.Cardinality != OneToOne", "KeepUsed: false"},
 	{"results are committed that have not left the process", "pipeline/sink.go",
 		"if err := w.Flush(); err != nil {\n\t\t\t\treturn nil, err\n\t\t\t}\n", ""},
-	{"the error of a drop is swallowed", "core/helper.go",
+	{"spill: the rows behind it are numbered from one too many", "buckets/bucket.go",
+		"arena{pool: b.pool}, b.rows, 0", "arena{pool: b.pool}, b.rows + 1, 0"},
+	{"spill: the journal is cut although the rows are in no run yet", "buckets/bucket.go",
+		"if b.part != nil && b.part.first != 0 {", "if false {"},
+	{"the error of a drop is swallowed", "core/maintain.go",
 		"j.err = j.drop.Run()", "_ = j.drop.Run()"},
 }
