@@ -90,7 +90,7 @@ func (m *mutant) text() (string, error) {
 }
 
 // afterCases is how the metamorphic test begins the report of a case that fails.
-var afterCases = regexp.MustCompile(`(\d+) cases passed, then: (.*)`)
+var afterCases = regexp.MustCompile(`(?s)(\d+) cases passed, then: (.{0,160})`)
 
 // hunt plants the bug and says how it was found.
 func (m *mutant) hunt(dir string) (string, error) {
@@ -106,11 +106,7 @@ func (m *mutant) hunt(dir string) (string, error) {
 	if how == nil {
 		return "", fmt.Errorf("the test did not run: %w\n%s", err, out)
 	}
-	what := how[2]
-	if len(what) > 160 {
-		what = what[:160] + "…"
-	}
-	return fmt.Sprintf("%s cases passed, then %s", how[1], what), nil
+	return fmt.Sprintf("%s cases passed, then %s …", how[1], strings.Join(strings.Fields(how[2]), " ")), nil
 }
 
 // test builds the tests of pipeline with some files replaced, and runs the metamorphic one.

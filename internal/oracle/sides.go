@@ -59,13 +59,15 @@ func takeRefused(want map[place]refusal, line, topicA, topicB string) error {
 		return errors.New("no record of that place belongs here, or it was there before")
 	}
 	delete(want, at)
-	ts, _ := v.integer("ts")
+	ts, ok1 := v.integer("ts")
 	if r.ts != nil && *r.ts == -1 {
 		r.ts = nil // kcat prints a record without time so
 	}
-	key, _ := v.stringOrNull("key")
-	payload, _ := v.stringOrNull("payload")
+	key, ok2 := v.stringOrNull("key")
+	payload, ok3 := v.stringOrNull("payload")
 	switch {
+	case !ok1 || !ok2 || !ok3:
+		return errors.New("ts, key or payload is of another type")
 	case reason != r.reason:
 		return fmt.Errorf("reason %s, want %s", reason, r.reason)
 	case (ts == nil) != (r.ts == nil) || ts != nil && *ts != *r.ts:

@@ -86,11 +86,11 @@ type place struct {
 
 // placeOf reads from a line of a side output whose record it has, and why.
 func placeOf(line value, topicA, topicB string) (at place, reason string, err error) {
-	topic, _ := line.stringOrNull("topic")
-	partition, _ := line.integer("partition")
-	offset, _ := line.integer("offset")
-	why, _ := line.stringOrNull("reason")
-	if topic == nil || partition == nil || offset == nil || why == nil {
+	topic, ok1 := line.stringOrNull("topic")
+	partition, ok2 := line.integer("partition")
+	offset, ok3 := line.integer("offset")
+	why, ok4 := line.stringOrNull("reason")
+	if !ok1 || !ok2 || !ok3 || !ok4 || topic == nil || partition == nil || offset == nil || why == nil {
 		return at, "", errors.New("no topic, partition, offset or reason")
 	}
 	side := map[string]byte{topicB: 'b', topicA: 'a'}[*topic]
