@@ -13,7 +13,7 @@ type metaReport struct {
 	axes                                  map[string]map[string]int
 	stops                                 map[string]int // lives that were really stopped, by kind
 	points                                map[string]int // and by failpoint
-	exact, pairs, records                 int
+	pairs, records                        int
 	sealed, dropped, buildFaults, lookups uint64
 	spills, rebuilt                       uint64
 }
