@@ -8,13 +8,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
-// lifeDeadline is for hangs alone: a life takes well under a second.
-const lifeDeadline = 2 * time.Minute
+// lifeDeadline is for hangs alone: a life takes well under a second. A process that hangs gets stackTime to say where.
+const (
+	lifeDeadline = 2 * time.Minute
+	stackTime    = 10 * time.Second
+)
 
 // child is the parent's end of a process that lives lives. It starts one when it needs one.
 type child struct {
@@ -38,7 +43,7 @@ func (c *child) live(req *lifeRequest) (reply lifeReply, err error) {
 	process := c.cmd.Process
 	hung := time.AfterFunc(c.deadline, func() {
 		_ = process.Signal(syscall.SIGQUIT) // where does it stand?
-		time.AfterFunc(10*time.Second, func() { _ = process.Kill() })
+		time.AfterFunc(min(stackTime, c.deadline), func() { _ = process.Kill() })
 	})
 	err = json.NewEncoder(c.in).Encode(req)
 	if err == nil {
@@ -107,4 +112,36 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.buf.String()
+}
+
+// TestChildThatDies: a process that dies unasked, or does not end, is a fault of its case, and the next case has a new one.
+func TestChildThatDies(t *testing.T) {
+	in := drawInput(1)
+	in.Case.Lives = in.Case.Lives[len(in.Case.Lives)-1:]
+	for _, how := range []struct {
+		signal   syscall.Signal
+		deadline time.Duration
+		want     string
+	}{
+		{syscall.SIGKILL, lifeDeadline, errKilled.Error()},
+		{syscall.SIGQUIT, lifeDeadline, "SIGQUIT: quit"}, // as a panic: with the stacks
+		{syscall.SIGSTOP, 200 * time.Millisecond, "no end after 200ms"},
+	} {
+		c := child{deadline: lifeDeadline}
+		if r := runCase(&c, &in); r.fault != nil || r.invalid != nil { // from here on it runs, and waits for the next case
+			t.Fatal(r.fault, r.invalid)
+		}
+		c.deadline = how.deadline
+		if err := c.cmd.Process.Signal(how.signal); err != nil {
+			t.Fatal(err)
+		}
+		if r := runCase(&c, &in); r.fault == nil || !strings.Contains(r.fault.Error(), how.want) {
+			t.Errorf("%v: fault %v, want one with %q", how.signal, r.fault, how.want)
+		}
+		c.deadline = lifeDeadline
+		if r := runCase(&c, &in); r.fault != nil || r.invalid != nil {
+			t.Errorf("after %v: %v %v", how.signal, r.fault, r.invalid)
+		}
+		c.close()
+	}
 }
