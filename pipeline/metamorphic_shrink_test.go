@@ -3,10 +3,13 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"joinbench/config"
 	"joinbench/internal/oracle"
 )
 
@@ -200,6 +203,17 @@ func TestCasesOfASeed(t *testing.T) {
 		if err != nil || text != fmt.Sprintf("%+v", back.Case) || !bytes.Equal(in.A, back.A) || !bytes.Equal(in.B, back.B) {
 			t.Fatalf("seed %d: written and read, another case: %v", seed, err)
 		}
+		want, err := in.Case.config(&in.Case.Lives[0])
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		conf, err := config.Parse(readFile(t, filepath.Join(dir, "join.yaml")), "join.yaml")
+		if err == nil {
+			err = conf.Validate()
+		}
+		if err != nil || texts(conf) != texts(want) {
+			t.Errorf("seed %d: join.yaml: %v\n%s\nwant\n%s", seed, err, texts(conf), texts(want))
+		}
 		for i := range in.Case.Lives {
 			if _, err := in.Case.config(&in.Case.Lives[i]); err != nil {
 				t.Errorf("seed %d: %v\n%s", seed, err, &in.Case)
@@ -209,4 +223,13 @@ func TestCasesOfASeed(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
+}
+
+// texts are the values of a configuration, wherever they come from.
+func texts(j *config.Join) string {
+	var s strings.Builder
+	for _, v := range j.Values() {
+		fmt.Fprintf(&s, "%s=%s\n", v.Key, v.Text)
+	}
+	return s.String()
 }
