@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash lint bench fuzz steady recovery rocksdb env clean help FORCE
+.PHONY: build run test test-short race crash lint bench fuzz soak mutants steady recovery rocksdb env clean help FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -62,6 +62,16 @@ recovery: build ## kill -9 with 5 M waiting, resumed, held against its limits (r
 	@mkdir -p results
 	@$(ENV) CLAIM_RECOVERY=recovery CLAIM_BIN=$(CURDIR)/$(BIN) CLAIM_DIR=$(CURDIR)/results \
 		$(GO) test -count=1 -v -timeout 0 -run '^TestRecovery$$' ./cmd/joinbench
+
+SOAKCASES ?= 500
+soak: ## the metamorphic test with ever new seeds, until it fails or you stop it
+	@$(ENV) $(GO) test -c -o bin/pipeline.test ./pipeline && cd pipeline && while :; do \
+		seed=$$(date +%s%N); echo "soak: -meta.seed=$$seed -meta.n=$(SOAKCASES)"; \
+		../bin/pipeline.test -test.timeout 0 -test.run '^TestMetamorphic$$' -meta.seed=$$seed -meta.n=$(SOAKCASES) || exit 1; \
+	done
+
+mutants: ## plants bugs one at a time; the metamorphic test must find each
+	@$(ENV) $(GO) run ./internal/mutants -go $(GO)
 
 rocksdb: ## get and build RocksDB, once
 	@scripts/rocksdb.sh

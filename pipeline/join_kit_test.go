@@ -2,16 +2,50 @@ package pipeline
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"joinbench/capture"
 	"joinbench/config"
 	"joinbench/internal/oracle"
 	"joinbench/results"
 )
+
+var oracleSeed = flag.Uint64("oracle.seed", 1, "what the seeds of the tests over few random workloads are counted from")
+
+// variant is one way to run a workload that must not change its outputs.
+type variant struct {
+	tasks, buckets, batch int
+	filter                string
+	inline                bool
+}
+
+func (v variant) String() string {
+	return fmt.Sprintf("tasks=%d buckets=%d batch=%d filter=%s inline=%v", v.tasks, v.buckets, v.batch, v.filter, v.inline)
+}
+
+// variants is every combination of the values that matter.
+func variants() []variant {
+	var all []variant
+	for _, tasks := range []int{1, 3} {
+		for _, buckets := range []int{2, 4, 16} {
+			for _, batch := range []int{1, 7, 1000} {
+				for _, filter := range []string{"none", "fuse8", "fuse16"} {
+					all = append(all, variant{tasks, buckets, batch, filter, len(all)%3 != 0})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// variantStride shares no factor with the number of variants, so that steps of it take all of them in turn.
+const variantStride = 17
 
 // scene is a join of two files in a directory of its own, with all of its outputs in files.
 type scene struct {
@@ -142,5 +176,61 @@ func (s *scene) sameFiles(what, got, want string) {
 		}
 		s.t.Errorf("%s: file %s has %d lines, want %d; from line %d on\n got %q\nwant %q", what, name, len(g), len(w), i+1,
 			g[i:min(i+3, len(g))], w[i:min(i+3, len(w))])
+	}
+}
+
+// joinConfig says in our words what the oracle's configuration says in its own.
+func joinConfig(cfg oracle.Config, v variant) (*config.Join, error) {
+	j := config.Default()
+	for _, s := range []struct {
+		to   *config.Side
+		from oracle.Side
+	}{{&j.A, cfg.A}, {&j.B, cfg.B}} {
+		s.to.Key = s.from.Key
+		if s.from.KeyString {
+			s.to.KeyType = "string"
+		}
+		if s.from.Time != "" {
+			s.to.Time = s.from.Time
+		}
+		if s.from.TimeUnit != "" {
+			s.to.TimeUnit = s.from.TimeUnit
+		}
+		for _, k := range s.from.Keep {
+			s.to.Keep = append(s.to.Keep, config.KeepField(k))
+		}
+	}
+	// Through Set, which also takes a window of no length.
+	if err := j.Set("window", fmt.Sprintf("{before: %dms, after: %dms}", cfg.Before.Milliseconds(), cfg.After.Milliseconds()), "test"); err != nil {
+		return nil, err
+	}
+	j.Grace = cfg.Grace
+	// As small as rule 13 allows, so that the ring turns often.
+	j.MaxSpread = cfg.Before + cfg.Grace + time.Millisecond
+	j.Cardinality = cfg.Cardinality
+	j.State.Buckets, j.State.Filter, j.State.Tasks, j.State.Sync = v.buckets, v.filter, v.tasks, "none"
+	j.State.Memory = 1 << 20
+	return j, j.Validate()
+}
+
+func checkFates(t *testing.T, v variant, side string, got *results.Side, want oracle.Counters) {
+	t.Helper()
+	have := oracle.Counters{Read: got.Read, Accepted: got.Accepted, NullKey: got.NullKey, BadKey: got.BadKey, Malformed: got.Malformed,
+		BadTime: got.BadTime, Late: got.Late, LateIdle: got.LateIdle, Redelivered: got.Redelivered}
+	if have != want {
+		t.Fatalf("%s, side %s: counters\n got %+v\nwant %+v", v, side, have, want)
+	}
+	if got.Fates() != got.Read {
+		t.Fatalf("%s, side %s: %d records read, %d have a fate", v, side, got.Read, got.Fates())
+	}
+	if got.Pending != 0 {
+		t.Fatalf("%s, side %s: %d pending after a drain", v, side, got.Pending)
+	}
+}
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

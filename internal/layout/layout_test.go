@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/failpoint": {},
 	"internal/oracle":    {}, // for tests alone
 	"internal/layout":    {},
+	"internal/mutants":   {}, // a program: it plants bugs in the others
 }
 
 // inTests is what the tests of a package may import besides.

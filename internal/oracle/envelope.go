@@ -14,7 +14,7 @@ type record struct {
 	key       *string // nil = null
 	payload   *string // nil = null
 	ts        *int64  // record time, ms; nil = absent
-	damaged   bool    // the line is not of its format: no partition, no offset, nothing to read
+	damaged   bool    // the line is not of its format: the payload is the line, its place stands for partition and offset
 }
 
 // records splits a file into its records. The newline after the last line is optional; a line's carriage return is
@@ -52,7 +52,8 @@ func valueRecord(line []byte, number int) record {
 // envelopeRecord reads a kcat or rpk line. It wants one JSON object with a partition and an offset; of the rest, what is
 // absent is null, and what has another type makes the line damaged.
 func envelopeRecord(line []byte, number int, tsName, payloadName string) record {
-	damaged := record{line: number, damaged: true}
+	raw := string(line)
+	damaged := record{line: number, partition: -1, offset: int64(number - 1), payload: &raw, damaged: true}
 	v, err := parseJSON(line)
 	if err != nil || v.kind != '{' {
 		return damaged

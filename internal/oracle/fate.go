@@ -75,24 +75,27 @@ func compile(s Side) (side, error) {
 	return c, nil
 }
 
-// acceptedEvents reads a file and decides the one fate of each record, in the order of rule 9. Events come in file order.
-func acceptedEvents(s Side, grace time.Duration, file []byte, format string) ([]*Event, Counters, error) {
-	var n Counters
+// acceptedEvents reads a file and decides the one fate of each record, in the order of rule 9. Events come in file order,
+// and so do the records that a side output gets.
+func acceptedEvents(s Side, grace time.Duration, file []byte, format string) (events []*Event, refused []refusal, n Counters, err error) {
 	spec, err := compile(s)
 	if err != nil {
-		return nil, n, err
+		return nil, nil, n, err
 	}
 	recs, err := records(file, format)
 	if err != nil {
-		return nil, n, err
+		return nil, nil, n, err
+	}
+	refuse := func(rec record, counter *int64, reason string) {
+		*counter++
+		refused = append(refused, refusal{rec, reason})
 	}
 	next := map[int32]int64{}     // the next offset of each partition that was seen (rule 3)
 	greatest := map[int32]int64{} // M(p): greatest accepted time of each partition that has one (rule 7)
-	var events []*Event
 	for _, rec := range recs {
 		n.Read++
 		if rec.damaged {
-			n.Malformed++
+			refuse(rec, &n.Malformed, "malformed")
 			continue
 		}
 		if rec.offset < next[rec.partition] {
@@ -102,27 +105,27 @@ func acceptedEvents(s Side, grace time.Duration, file []byte, format string) ([]
 		next[rec.partition] = rec.offset + 1
 
 		if rec.payload == nil {
-			n.Malformed++
+			refuse(rec, &n.Malformed, "malformed")
 			continue
 		}
 		doc, err := parseJSON([]byte(*rec.payload))
 		if err != nil {
-			n.Malformed++
+			refuse(rec, &n.Malformed, "malformed")
 			continue
 		}
 		key, keyFate := spec.key(rec, doc)
 		if keyFate == isBad {
-			n.BadKey++
+			refuse(rec, &n.BadKey, "bad_key")
 			continue
 		}
 		t, ok := spec.eventTime(rec, doc)
 		if !ok {
-			n.BadTime++
+			refuse(rec, &n.BadTime, "bad_time")
 			continue
 		}
 		m, seen := greatest[rec.partition]
 		if seen && t+grace.Milliseconds() < m {
-			n.Late++
+			refuse(rec, &n.Late, "late")
 			continue
 		}
 		if !seen || t > m {
@@ -133,9 +136,13 @@ func acceptedEvents(s Side, grace time.Duration, file []byte, format string) ([]
 			continue
 		}
 		n.Accepted++
-		events = append(events, &Event{Partition: rec.partition, Offset: rec.offset, Line: rec.line, Time: t, Key: key, Body: spec.body(doc)})
+		e := &Event{Partition: rec.partition, Offset: rec.offset, Line: rec.line, Time: t, Key: key, Body: spec.body(doc)}
+		if e.Stored = e.Body; s.StoreFull {
+			e.Stored = doc.compact()
+		}
+		events = append(events, e)
 	}
-	return events, n, nil
+	return events, refused, n, nil
 }
 
 type keyFate int

@@ -46,6 +46,7 @@ type Side struct {
 	Time      string   // "@timestamp" or a path; "arrival" is refused, it has no expected result
 	TimeUnit  string   // for a path: "ms" (also ""), "us", "ns", "s", "rfc3339"
 	Keep      []Field  // in output order; none = the whole value
+	StoreFull bool     // the state keeps the whole value whatever Keep is: an unmatched A comes out with all of it
 }
 
 // Config is what the join is asked to do. Durations are whole milliseconds, none negative.
@@ -69,6 +70,7 @@ type Event struct {
 	Time      int64  // event time, ms
 	Key       Key    // typed join key
 	Body      string // what the output prints for this side, one JSON text
+	Stored    string // what the state keeps of it, one JSON text
 }
 
 // Pair is one match.
@@ -86,8 +88,9 @@ type Expected struct {
 	// in a one-to-one join; then Lines is one of several right answers and CheckValid is the test (rule 2's exception).
 	Exact bool
 
-	cfg    Config
-	groups map[Key]*group
+	cfg     Config
+	groups  map[Key]*group
+	refused [2][]refusal // records for the late and the dead output, by side
 }
 
 // group holds the accepted events of one key.
@@ -103,15 +106,16 @@ func Expect(cfg Config, aFile, bFile []byte, format string) (*Expected, error) {
 		return nil, err
 	}
 	e := &Expected{cfg: cfg, groups: map[Key]*group{}}
-	as, ca, err := acceptedEvents(cfg.A, cfg.Grace, aFile, format)
+	as, ra, ca, err := acceptedEvents(cfg.A, cfg.Grace, aFile, format)
 	if err != nil {
 		return nil, fmt.Errorf("oracle: side a: %w", err)
 	}
-	bs, cb, err := acceptedEvents(cfg.B, cfg.Grace, bFile, format)
+	bs, rb, cb, err := acceptedEvents(cfg.B, cfg.Grace, bFile, format)
 	if err != nil {
 		return nil, fmt.Errorf("oracle: side b: %w", err)
 	}
 	e.CountersA, e.CountersB = ca, cb
+	e.refused = [2][]refusal{ra, rb}
 
 	for _, a := range as {
 		g := e.group(a.Key)

@@ -59,20 +59,12 @@ func take(waiting map[place]*Event, line, topicA, topicB string) error {
 	if err != nil {
 		return err
 	}
-	topic, _ := v.stringOrNull("topic")
-	partition, _ := v.integer("partition")
-	offset, _ := v.integer("offset")
-	reason, _ := v.stringOrNull("reason")
-	if topic == nil || partition == nil || offset == nil || reason == nil || *reason != "unmatched" {
-		return errors.New("no topic, partition, offset or reason")
+	at, reason, err := placeOf(v, topicA, topicB)
+	if err == nil && reason != "unmatched" {
+		err = fmt.Errorf("reason %s", reason)
 	}
-	at := place{'a', int32(*partition), *offset}
-	switch *topic {
-	case topicA:
-	case topicB:
-		at.side = 'b'
-	default:
-		return errors.New("unknown topic")
+	if err != nil {
+		return err
 	}
 	ev := waiting[at]
 	if ev == nil {
@@ -90,6 +82,22 @@ type place struct {
 	side      byte
 	partition int32
 	offset    int64
+}
+
+// placeOf reads from a line of a side output whose record it has, and why.
+func placeOf(line value, topicA, topicB string) (at place, reason string, err error) {
+	topic, ok1 := line.stringOrNull("topic")
+	partition, ok2 := line.integer("partition")
+	offset, ok3 := line.integer("offset")
+	why, ok4 := line.stringOrNull("reason")
+	if !ok1 || !ok2 || !ok3 || !ok4 || topic == nil || partition == nil || offset == nil || why == nil {
+		return at, "", errors.New("no topic, partition, offset or reason")
+	}
+	side := map[string]byte{topicB: 'b', topicA: 'a'}[*topic]
+	if side == 0 {
+		return at, "", errors.New("unknown topic")
+	}
+	return place{side, int32(*partition), *offset}, *why, nil
 }
 
 // unpaired is the accepted events that no line names.
@@ -134,8 +142,8 @@ func (ev *Event) sameAs(v value) error {
 		return fmt.Errorf("ts is not the event time %d", ev.Time)
 	case key == nil || utf8.ValidString(ev.Key.Text) && *key != ev.Key.Text:
 		return fmt.Errorf("key is not the join key %s", ev.Key.JSON())
-	case payload == nil || *payload != ev.Body:
-		return fmt.Errorf("payload is not what is kept: %s", ev.Body)
+	case payload == nil || *payload != ev.Stored:
+		return fmt.Errorf("payload is not what is kept: %s", ev.Stored)
 	}
 	return nil
 }

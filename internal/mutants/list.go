@@ -1,0 +1,71 @@
+package main
+
+// mutant is one bug: a text that stands once in a file, and what to put in its place.
+type mutant struct {
+	name, file, old, new string
+}
+
+// mutants are bugs of the kinds that a join over buckets invites.
+var mutants = []mutant{
+	// Window off by one.
+	{"window: its last millisecond is left out", "core/pair.go",
+		"e.Time <= w.to", "e.Time < w.to"},
+	{"window: the oldest bucket is asked one millisecond late", "core/task.go",
+		"buckets.EpochOf(at-t.cfg.After, width)", "buckets.EpochOf(at-t.cfg.After+1, width)"},
+	{"window: B ask before the grace of A is over", "core/gate.go",
+		"due := g.wm[A] - g.cfg.Before - g.cfg.Grace", "due := g.wm[A] - g.cfg.Before"},
+
+	// A filter's false negative.
+	{"filter: one member in 32 is denied", "fusefilter/probe.go",
+		"nonzero(uint64(t.residue(m))) <<", "(nonzero(uint64(t.residue(m))) | 1&^nonzero(m&31)) <<"},
+	{"filter: a summary clears what was sealed after it was built", "fusefilter/summary.go",
+		"if sum.cover.epoch[slot] != s.epoch[slot] {", "if false {"},
+	{"filter: a bucket of one key counts as empty", "fusefilter/set.go",
+		"case f.keys == 0:", "case f.keys <= 1:"},
+
+	// A lost journal record.
+	{"journal: the last committed record is not replayed", "buckets/recover.go",
+		"if n > r.committed {", "if n >= r.committed {"},
+	{"journal: it is cut one batch too far", "buckets/seal.go",
+		"cut = min(cut, n)", "cut = min(cut, n+1)"},
+	{"journal: a replay forgets what was used", "buckets/recover.go",
+		"if !b.Used(row) {", "if false {"},
+	{"journal: it is cut before the bitmaps are written", "buckets/seal.go",
+		"w.put(bitsKey(b.Epoch), b.encodeBits())", "_ = b.encodeBits()"},
+
+	// A stale index of an arena.
+	{"index: the last bucket's entries are still in it", "fusefilter/openindex.go",
+		"\t\tclear(x.tags)\n", ""},
+	{"index: a chain ends after two rows", "fusefilter/openindex.go",
+		"x.next = append(x.next, x.entries[e].head)", "x.next = append(x.next, x.next[x.entries[e].head])"},
+
+	// A bucket dropped too early.
+	{"drop: one bucket early", "core/gate.go",
+		"buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width)", "buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width) + 1"},
+	{"drop: the grace of B is forgotten", "core/gate.go",
+		"buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width)", "buckets.EpochOf(wm[B]-c.After, c.Width)"},
+
+	// A check that is ignored.
+	{"check: equal hashes are taken for equal keys", "core/pair.go",
+		" && string(e.Key) == string(w.key)", ""},
+	{"check: the type of a key does not count", "core/pair.go",
+		"string(e.Key) == string(w.key)", "string(e.Key[1:]) == string(w.key[1:])"},
+	{"check: a hash has one chunk", "core/pair.go",
+		"!buckets.HasMore(value)", "true"},
+
+	// Others.
+	{"late at equality", "core/gate.go",
+		"c.Time[row]+g.cfg.Grace < p.m", "c.Time[row]+g.cfg.Grace <= p.m"},
+	{"a record that is read twice counts twice", "core/gate.go",
+		"p.next = c.Offset[p.at] + 1", "p.next = c.Offset[p.at]"},
+	{"one-to-many: a seal leaves out what was used", "core/engine.go",
+		"KeepUsed: cfg.Cardinality != OneToOne", "KeepUsed: false"},
+	{"results are committed that have not left the process", "pipeline/sink.go",
+		"if err := w.Flush(); err != nil {\n\t\t\t\treturn nil, err\n\t\t\t}\n", ""},
+	{"spill: the rows behind it are numbered from one too many", "buckets/bucket.go",
+		"arena{pool: b.pool}, b.rows, 0", "arena{pool: b.pool}, b.rows + 1, 0"},
+	{"spill: the journal is cut although the rows are in no run yet", "buckets/bucket.go",
+		"if b.part != nil && b.part.first != 0 {", "if false {"},
+	{"the error of a drop is swallowed", "core/maintain.go",
+		"j.err = j.drop.Run()", "_ = j.drop.Run()"},
+}

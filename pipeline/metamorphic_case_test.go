@@ -1,0 +1,289 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"joinbench/buckets"
+	"joinbench/config"
+	"joinbench/internal/failpoint"
+	"joinbench/internal/oracle"
+)
+
+// metaCase is one way to run one workload. Its outputs are the oracle's, whatever is in it. All of it is drawn from one
+// seed, and all of it can be written down: a shrunk case is no longer what its seed says.
+type metaCase struct {
+	Seed   uint64
+	Oracle oracle.Config // the join: keys, window, grace, cardinality
+	Format string
+	Spread time.Duration // max_spread, 0 for auto
+	Width  time.Duration // state.width, 0 for auto
+
+	Buckets, Tasks        int
+	Hash                  string
+	Late, Dead, Unmatched bool
+	// Lives follow each other on one state directory: each but the last is stopped on its way.
+	Lives []metaLife
+}
+
+// metaLife is one process, or one call of Join, from its start to its end. All of these may change when a join is resumed.
+type metaLife struct {
+	Filter  string
+	Summary bool
+	Sync    string
+	Batch   int
+	Inline  bool
+	Arena   int64
+	Build   string // which builds of filters fail
+	Stop    metaStop
+}
+
+// metaStop is how a life ends before its input does.
+type metaStop struct {
+	Kind  string // "" to the end; stopContext, stopError, stopKill
+	Share int    // stopContext: at so many thousandths of all records
+	Point string // the others: at a failpoint
+	Hit   int    // the how manyeth hit of it in this life
+}
+
+const (
+	stopContext = "context"
+	stopError   = "error"
+	stopKill    = "kill"
+)
+
+// metaInput is a case with its input.
+type metaInput struct {
+	Case metaCase
+	A, B []byte
+}
+
+// Values of the axes; a new one is one more word here. What this build's configuration refuses is left out.
+var (
+	metaFilters       = accepted("state.filter", "none", "fuse8", "fuse16", "fuse32", "bloom")
+	metaCardinalities = accepted("cardinality", oracle.OneToOne, oracle.OneToMany)
+	metaStores        = accepted("a.store", "projection", "full")
+	metaSyncs         = accepted("state.sync", "none", "interval", "batch")
+	metaBuckets       = []int{2, 4, 16, 64}
+	metaTasks         = []int{1, 2, 3}
+	metaBatches       = []int{1, 7, 64, 1000}
+	metaArenas        = []int64{0, 4 << 10, 64 << 10}
+	metaHashes        = []string{"normal", "constant", "8-bit", "top 8 bits"}
+	metaBuilds        = []string{"never", "half", "all", "first 3"}
+	metaPoints        = reachable(failpoint.All())
+)
+
+// accepted are those values of a key that the configuration takes.
+func accepted(key string, values ...string) (ok []string) {
+	for _, v := range values {
+		j := config.Default()
+		j.A.Key, j.B.Key = []string{"@key"}, []string{"@key"}
+		if j.Set("window.after", "1s", "test") == nil && j.Set(key, v, "test") == nil && j.Validate() == nil {
+			ok = append(ok, v)
+		}
+	}
+	return ok
+}
+
+// reachable leaves out the points that inputs of this size never come to: the journal is cut between two seals when it
+// has 64 MiB. (The model test of buckets comes to them.)
+func reachable(points []string) (few []string) {
+	for _, p := range points {
+		if p != failpoint.CutBefore && p != failpoint.CutAfter {
+			few = append(few, p)
+		}
+	}
+	return few
+}
+
+// metaHash is the hash of a name; nil for the normal one. Both of 8 bits have 256 values; one differs in every byte, so
+// that the tasks share the keys, the other in the top byte alone, so that indexes and filters see zeros.
+func metaHash(name string) func([]byte) uint64 {
+	switch name {
+	case "constant":
+		return func([]byte) uint64 { return 0x5555 }
+	case "8-bit":
+		return func(key []byte) uint64 { return xxh3.Hash(key) & 0xff * 0x0101010101010101 }
+	case "top 8 bits":
+		return func(key []byte) uint64 { return xxh3.Hash(key) & (0xff << 56) }
+	}
+	return nil
+}
+
+func pickOf[T any](rng *rand.Rand, of []T) T { return of[rng.IntN(len(of))] }
+
+// drawInput draws a case and its input from a seed.
+func drawInput(seed uint64) metaInput {
+	var in metaInput
+	c := &in.Case
+	c.Seed = seed
+	c.Oracle, in.A, in.B, c.Format = oracle.RandomWorkload(oracle.NewRand(seed))
+	rng := rand.New(rand.NewPCG(seed, 0x6d657461))
+	c.drawTimes(rng)
+	c.Oracle.Cardinality = pickOf(rng, metaCardinalities)
+	c.Buckets, c.Tasks = pickOf(rng, []int{2, 2, 4, 4, 16, 16, 64}), pickOf(rng, metaTasks)
+	c.Oracle.A.StoreFull, c.Oracle.B.StoreFull = pickOf(rng, metaStores) == "full", pickOf(rng, metaStores) == "full"
+	c.Hash = pickOf(rng, append([]string{"normal", "normal", "normal"}, metaHashes...))
+	c.Late, c.Dead, c.Unmatched = rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
+	c.drawSpan(rng)
+	c.boundSeals(rng, &in)
+	l := drawLife(rng)
+	for range pickOf(rng, []int{0, 0, 0, 0, 0, 1, 1, 1, 2, 3}) {
+		l.Stop = c.drawStop(rng, l.Batch)
+		c.Lives = append(c.Lives, l)
+		if rng.IntN(3) == 0 {
+			l = drawLife(rng)
+		}
+	}
+	l.Stop = metaStop{}
+	c.Lives = append(c.Lives, l)
+	return in
+}
+
+// drawTimes varies window and grace away from what the workload was made for: its events lie on the edges of that, and so
+// come to lie beside them.
+func (c *metaCase) drawTimes(rng *rand.Rand) {
+	if rng.IntN(2) == 0 {
+		return
+	}
+	drawn := []time.Duration{c.Oracle.Before, c.Oracle.After, c.Oracle.Grace}
+	for _, d := range []*time.Duration{&c.Oracle.Before, &c.Oracle.After, &c.Oracle.Grace} {
+		ms := time.Millisecond
+		*d = pickOf(rng, []time.Duration{*d, *d, 0, *d + ms, max(*d, ms) - ms, 2 * *d, (*d / 2).Truncate(ms), pickOf(rng, drawn)})
+	}
+}
+
+// drawSpan draws max_spread and the width: mostly as small as rule 13 allows, so that the ring turns often.
+func (c *metaCase) drawSpan(rng *rand.Rand) {
+	least := c.Oracle.Before + c.Oracle.Grace + time.Millisecond
+	c.Spread = pickOf(rng, []time.Duration{least, least, least, least + time.Duration(1+rng.IntN(100))*time.Millisecond, 3 * least, 0})
+	if rng.IntN(4) == 0 {
+		if j, err := c.config(&metaLife{Filter: "none", Sync: "none"}); err == nil {
+			c.Width = j.Width() * time.Duration(1+rng.IntN(4))
+		}
+	}
+}
+
+// manySeals is how many buckets a case may have, but for a few: each costs up to 10 ms, and with a narrow window every A
+// has a bucket of its own. Unbounded, one case in twenty took as long as all the others.
+const manySeals = 48
+
+// boundSeals makes buckets wider until there are not too many.
+func (c *metaCase) boundSeals(rng *rand.Rand, in *metaInput) {
+	want, err := oracle.Expect(c.Oracle, in.A, in.B, c.Format)
+	j, err2 := c.config(&metaLife{Filter: "none", Sync: "none"})
+	if err != nil || err2 != nil || rng.IntN(32) == 0 {
+		return // what is wrong shows when the case is run
+	}
+	for width := j.Width(); ; width *= 2 {
+		epochs := map[int64]bool{}
+		for _, a := range want.AcceptedA() {
+			epochs[buckets.EpochOf(a.Time, ms(width))] = true
+		}
+		if len(epochs)*c.Tasks <= manySeals {
+			return
+		}
+		c.Width = 2 * width
+	}
+}
+
+func drawLife(rng *rand.Rand) metaLife {
+	return metaLife{Filter: pickOf(rng, metaFilters), Summary: rng.IntN(3) > 0, Sync: pickOf(rng, append([]string{"none", "none"}, metaSyncs...)),
+		Batch: pickOf(rng, append([]int{1, 7, 7, 64, 64}, metaBatches...)), Inline: rng.IntN(2) == 0, Arena: pickOf(rng, append([]int64{0}, metaArenas...)),
+		Build: pickOf(rng, append([]string{"never", "never", "never"}, metaBuilds...))}
+}
+
+// drawStop draws where a life ends. Points that are passed once a batch are left alone for a while, so that there is a
+// state to lose.
+func (c *metaCase) drawStop(rng *rand.Rand, batch int) metaStop {
+	s := metaStop{Kind: pickOf(rng, []string{stopContext, stopError, stopKill})}
+	if s.Kind == stopContext {
+		s.Share = 1 + rng.IntN(999)
+		return s
+	}
+	s.Point = pickOf(rng, metaPoints)
+	for c.Tasks == 1 && strings.HasPrefix(s.Point, "commit.") { // with one task the journal's write has the commit record
+		s.Point = pickOf(rng, metaPoints)
+	}
+	s.Hit = 1 + rng.IntN(6)
+	switch group, _, _ := strings.Cut(s.Point, "."); group {
+	case "journal", "commit", "output":
+		s.Hit = 1 + rng.IntN(max(1, 300/batch))
+	}
+	return s
+}
+
+// config is the configuration of one life.
+func (c *metaCase) config(l *metaLife) (*config.Join, error) {
+	j, err := joinConfig(c.Oracle, variant{tasks: c.Tasks, buckets: c.Buckets, filter: l.Filter})
+	if j == nil {
+		return nil, err
+	}
+	stores := c.stores()
+	j.A.Store, j.B.Store = stores[0], stores[1]
+	j.MaxSpread, j.State.Width, j.State.Sync = c.Spread, c.Width, l.Sync
+	return j, j.Validate()
+}
+
+// stores is what the state keeps of A and of B.
+func (c *metaCase) stores() []string {
+	words := map[bool]string{false: "projection", true: "full"}
+	return []string{words[c.Oracle.A.StoreFull], words[c.Oracle.B.StoreFull]}
+}
+
+// stops is the number of lives that are to be stopped.
+func (c *metaCase) stops() int { return len(c.Lives) - 1 }
+
+// sideOutputs names the side outputs that the case has.
+func (c *metaCase) sideOutputs() string {
+	var names []string
+	for _, side := range []struct {
+		name string
+		on   bool
+	}{{"late", c.Late}, {"dead", c.Dead}, {"unmatched", c.Unmatched}} {
+		if side.on {
+			names = append(names, side.name)
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, "+")
+}
+
+// String says the case in words.
+func (c *metaCase) String() string {
+	or := func(d time.Duration) string {
+		if d == 0 {
+			return "auto"
+		}
+		return d.String()
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "seed %d: %s, format %s, window -%v +%v, grace %v, max_spread %s\n", c.Seed, c.Oracle.Cardinality, c.Format, c.Oracle.Before,
+		c.Oracle.After, c.Oracle.Grace, or(c.Spread))
+	fmt.Fprintf(&s, "  %d tasks, %d buckets, width %s, store %s, hash %s, side outputs ", c.Tasks, c.Buckets, or(c.Width), strings.Join(c.stores(), " and "), c.Hash)
+	s.WriteString(c.sideOutputs())
+	for i := range c.Lives {
+		fmt.Fprintf(&s, "\n  life %d: %s", i+1, &c.Lives[i])
+	}
+	return s.String()
+}
+
+// String says the life in words.
+func (l *metaLife) String() string {
+	text := fmt.Sprintf("filter %s, summary %v, batches of %d, sync %s, inline %v, arenas %d, failing builds: %s; ", l.Filter, l.Summary, l.Batch,
+		l.Sync, l.Inline, l.Arena, l.Build)
+	switch s := l.Stop; s.Kind {
+	case "":
+		return text + "to the end"
+	case stopContext:
+		return text + fmt.Sprintf("stopped between two batches at %.1f %% of the records", float64(s.Share)/10)
+	default:
+		return text + fmt.Sprintf("%s at hit %d of %s", s.Kind, s.Hit, s.Point)
+	}
+}

@@ -1,0 +1,232 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"joinbench/buckets"
+	"joinbench/internal/oracle"
+	"joinbench/results"
+)
+
+// metaResult is what became of a case.
+type metaResult struct {
+	lives   []lifeEnd
+	last    lifeReply
+	pairs   int
+	exact   bool
+	invalid error // the case is none: the configuration was refused
+	fault   error
+}
+
+// lifeEnd is how a life really ended: a stop may come too late.
+type lifeEnd struct {
+	stopped bool
+	reply   lifeReply
+}
+
+// runCase lives a case through and holds it against the oracle.
+func runCase(c *child, in *metaInput) (r metaResult) {
+	want, err := oracle.Expect(in.Case.Oracle, in.A, in.B, in.Case.Format)
+	if err != nil {
+		return metaResult{invalid: err}
+	}
+	dir, err := os.MkdirTemp("", "metamorphic-")
+	if err != nil {
+		return metaResult{fault: err}
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.ndjson"), in.A, 0o644), os.WriteFile(filepath.Join(dir, "b.ndjson"), in.B, 0o644)); err != nil {
+		return metaResult{fault: err}
+	}
+	req := lifeRequest{Dir: dir, Case: in.Case, Records: want.CountersA.Read + want.CountersB.Read}
+	for req.Life = range in.Case.Lives {
+		stop := in.Case.Lives[req.Life].Stop
+		reply, err := c.live(&req)
+		end := lifeEnd{reply: reply, stopped: reply.Stopped || errors.Is(err, errKilled) && stop.Kind == stopKill}
+		r.lives = append(r.lives, end)
+		switch {
+		case reply.Invalid != "":
+			r.invalid = errors.New(reply.Invalid)
+			return r
+		case end.stopped:
+			continue
+		case err != nil:
+			r.fault = fmt.Errorf("life %d: %w", req.Life+1, err)
+			return r
+		case reply.Err != "":
+			r.fault = fmt.Errorf("life %d: error %s", req.Life+1, reply.Err)
+			return r
+		case reply.Fired:
+			r.fault = fmt.Errorf("life %d: hit %d of %s failed, and nobody noticed", req.Life+1, stop.Hit, stop.Point)
+			return r
+		}
+		r.last, r.exact = reply, want.Exact
+		check := caseCheck{in: in, want: want, dir: dir, last: &reply, lives: r.lives}
+		r.fault = check.all()
+		r.pairs = int(reply.Counters.Matches)
+		return r
+	}
+	r.fault = errors.New("every life was stopped, the last one too")
+	return r
+}
+
+// caseCheck holds outputs and counters of a finished case against the oracle.
+type caseCheck struct {
+	in    *metaInput
+	want  *oracle.Expected
+	dir   string
+	last  *lifeReply
+	lives []lifeEnd
+	lines []string
+}
+
+func (k *caseCheck) all() (err error) {
+	if k.lines, err = k.file("out"); err != nil {
+		return err
+	}
+	if err := k.want.CheckReachable(k.lines); err != nil {
+		return fmt.Errorf("outputs: %w", err)
+	}
+	return errors.Join(k.fates("a", &k.last.Counters.A, k.want.CountersA), k.fates("b", &k.last.Counters.B, k.want.CountersB), k.sides(), k.counters())
+}
+
+func (k *caseCheck) file(name string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(k.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	lines, err := oracle.ReadLines(data)
+	if err != nil {
+		return nil, fmt.Errorf("file %s: %w", name, err)
+	}
+	return lines, nil
+}
+
+func (k *caseCheck) fates(side string, got *results.Side, want oracle.Counters) error {
+	if have := fatesOf(got); have != want {
+		return fmt.Errorf("side %s: counters\n got %+v\nwant %+v", side, have, want)
+	}
+	if got.Fates() != got.Read || got.Pending != 0 || got.Behind != 0 {
+		return fmt.Errorf("side %s: %d records read, %d have a fate, %d pending after a drain, %d behind", side, got.Read, got.Fates(), got.Pending, got.Behind)
+	}
+	return nil
+}
+
+func fatesOf(s *results.Side) oracle.Counters {
+	return oracle.Counters{Read: s.Read, Accepted: s.Accepted, NullKey: s.NullKey, BadKey: s.BadKey, Malformed: s.Malformed, BadTime: s.BadTime,
+		Late: s.Late, LateIdle: s.LateIdle, Redelivered: s.Redelivered}
+}
+
+// sides reads the side outputs that the case has; there must be no others.
+func (k *caseCheck) sides() error {
+	c, topics := &k.in.Case, k.last.Topics
+	unmatched := 0
+	for _, side := range []struct {
+		name  string
+		on    bool
+		check func(lines []string) error
+	}{
+		{"late", c.Late, func(lines []string) error { return k.want.CheckLate(lines, topics[0], topics[1]) }},
+		{"dead", c.Dead, func(lines []string) error { return k.want.CheckDead(lines, topics[0], topics[1]) }},
+		{"unmatched", c.Unmatched, func(lines []string) error {
+			unmatched = len(lines)
+			return k.want.CheckUnmatched(k.lines, lines, topics[0], topics[1])
+		}},
+	} {
+		lines, err := k.file(side.name)
+		switch {
+		case !side.on && errors.Is(err, os.ErrNotExist):
+			continue
+		case !side.on:
+			return fmt.Errorf("there is a file %s that nobody wanted", side.name)
+		case err == nil:
+			err = side.check(lines)
+		}
+		if err != nil {
+			return fmt.Errorf("%s output: %w", side.name, err)
+		}
+	}
+	n := &k.last.Counters
+	if n.UnmatchedA+n.UnmatchedB != int64(unmatched) {
+		return fmt.Errorf("%d A and %d B counted as unmatched, %d in the file", n.UnmatchedA, n.UnmatchedB, unmatched)
+	}
+	if c.Unmatched && n.UnmatchedB != n.B.Accepted-n.Matches || c.Unmatched && c.Oracle.Cardinality == oracle.OneToOne && n.UnmatchedA != n.A.Accepted-n.Matches {
+		return fmt.Errorf("%d A and %d B counted as unmatched, but %d and %d were accepted and %d pairs came", n.UnmatchedA, n.UnmatchedB, n.A.Accepted,
+			n.B.Accepted, n.Matches)
+	}
+	return nil
+}
+
+// counters adds up what else was counted.
+func (k *caseCheck) counters() error {
+	n, t := &k.last.Counters, &k.last.Tasks
+	f := &n.Filter
+	var faults []error
+	need := func(ok bool, what string, values ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("counters: "+what, values...))
+		}
+	}
+	lines := int64(len(k.lines))
+	need(n.Matches == lines && n.Outputs == lines, "%d pairs and %d outputs, but %d lines", n.Matches, n.Outputs, lines)
+	need(n.Early == 0 && n.Corrected == 0 && n.Retracted == 0, "early %d, corrected %d, retracted %d of a join without", n.Early, n.Corrected, n.Retracted)
+	need(n.Probes == n.B.Accepted, "%d probes of %d accepted B", n.Probes, n.B.Accepted)
+	need(t.Stored <= uint64(n.A.Accepted), "%d A stored of %d accepted", t.Stored, n.A.Accepted)
+	need(f.FalseNegatives == 0, "%d false negatives", f.FalseNegatives)
+	need(t.Lookups >= t.Present, "%d lookups for %d B that met a row of their hash in a sealed bucket", t.Lookups, t.Present)
+	need(t.Present <= t.Probes && t.Stale <= t.Present, "%d B met a row of their hash in a sealed bucket, %d only used ones, of %d", t.Present, t.Stale, t.Probes)
+	need(t.FalsePositives <= t.Absent && t.Absent <= t.Queries && t.Queries <= t.Probes,
+		"%d false positives of %d absent of %d that asked filters of %d", t.FalsePositives, t.Absent, t.Queries, t.Probes)
+	need(t.FilterFalse <= t.FilterQueries && t.FilterQueries >= t.Queries, "%d wrong maybes of %d questions to filters by %d B", t.FilterFalse, t.FilterQueries, t.Queries)
+	need(t.FalsePositives <= t.FilterFalse, "%d false positives, but %d wrong maybes", t.FalsePositives, t.FilterFalse)
+	need(n.Buckets.Open == 0 && n.Buckets.Sealed == 0, "%d open and %d sealed buckets after a drain", n.Buckets.Open, n.Buckets.Sealed)
+	need(t.SealedTotal <= t.DroppedTotal || len(k.lives) > 1, "%d buckets sealed, but %d dropped", t.SealedTotal, t.DroppedTotal)
+	k.dropped(need)
+	k.builds(need)
+	return errors.Join(faults...)
+}
+
+// dropped: what A were accepted says how many buckets there can have been. A life that is stopped loses the counts since its
+// last commit, so more is known of one that is not.
+func (k *caseCheck) dropped(need func(bool, string, ...any)) {
+	c, t := &k.in.Case, &k.last.Tasks
+	conf, err := c.config(&c.Lives[len(k.lives)-1])
+	if err != nil {
+		need(false, "%v", err)
+		return
+	}
+	epochs := map[int64]bool{}
+	for _, a := range k.want.AcceptedA() {
+		epochs[buckets.EpochOf(a.Time, ms(conf.Width()))] = true
+	}
+	most := uint64(len(epochs) * c.Tasks)
+	if len(k.lives) > 1 {
+		need(t.DroppedTotal <= most && t.SealedTotal <= most, "%d buckets sealed and %d dropped of at most %d", t.SealedTotal, t.DroppedTotal, most)
+		return
+	}
+	all := t.Stored == uint64(k.last.Counters.A.Accepted)
+	need(t.DroppedTotal <= most && (!all || t.DroppedTotal >= uint64(len(epochs)) && (c.Tasks > 1 || t.DroppedTotal == most)),
+		"%d buckets dropped, but the A lie in %d", t.DroppedTotal, len(epochs))
+}
+
+// builds: only builds that were made to fail have failed.
+func (k *caseCheck) builds(need func(bool, string, ...any)) {
+	t, faults := &k.last.Tasks, uint64(0)
+	for _, l := range k.lives {
+		faults += uint64(l.reply.BuildFaults) // a life that was killed says nothing
+	}
+	killed := false
+	filters := false
+	for i, l := range k.lives {
+		killed = killed || l.stopped && l.reply.Err == ""
+		filter := k.in.Case.Lives[i].Filter
+		filters = filters || filter != "none" && filter != "bloom"
+	}
+	need(killed || t.BuildFailed <= faults, "%d builds failed, %d were made to", t.BuildFailed, faults)
+	need(filters || t.FiltersBuilt == 0, "%d filters built of kinds that need none", t.FiltersBuilt)
+	due := t.SealedTotal + t.Spills + t.BuildFailed + t.FiltersRebuilt // a failed one is tried again
+	need(t.FiltersBuilt <= due || len(k.lives) > 1, "%d filters built, %d were due", t.FiltersBuilt, due)
+}
