@@ -484,7 +484,7 @@ func TestDamage(t *testing.T) {
 		"family gone": {func(m *MemBackend) { delete(m.families, runName{}) }, "its family is not there"},
 		"bitmap":      {func(m *MemBackend) { m.meta["bits.0"] = make([]byte, 16) }, "bitmap of 16 bytes for 2 rows"},
 		"two in a slot": {func(m *MemBackend) {
-			m.meta["mark.4"] = m.meta["mark.0"]
+			m.meta["mark.4"], m.meta["bits.4"] = m.meta["mark.0"], m.meta["bits.0"]
 			m.families[runName{epoch: 4}] = &memFamily{epoch: 4}
 		}, "claim one slot"},
 		"journal":        {func(m *MemBackend) { m.journal[2] = m.journal[2][:20] }, "journal of batch 2: damaged journal record"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -380,8 +381,8 @@ func TestLongRecordsLeaveNoTrace(t *testing.T) {
 		for i := range n {
 			_, _ = fmt.Fprintf(w, `{"x":"%s","k":"PAYMENT-%09d","t":%d,"v":"ORDER-%09d-about-sixty-bytes-are-kept-of-each","z":"%[1]s"}`+"\n", filler, i, i, i)
 		}
-		if err := w.Flush(); err == nil {
-			err = f.Close()
+		if err := errors.Join(w.Flush(), f.Close()); err != nil {
+			t.Fatal(err)
 		}
 		run := startProgram(t, nil, "join", "-c", conf, "--a", p.path(name), "--b", b, "--no-drain", "--stats", p.path("stats"), "--progress", "none")
 		done := make(chan outcome, 1)
