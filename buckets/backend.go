@@ -21,6 +21,9 @@ type Backend interface {
 	// DropFamily removes a family with its files. No lookup of it may follow. Any goroutine, one at a time.
 	DropFamily(f Family) error
 
+	// Trim frees what the log holds of meta, and with journal of the journal, of which little is left. Any goroutine.
+	Trim(journal bool) error
+
 	// Families lists what is there. Meta and ScanJournal read what Write wrote. Only at open.
 	Families() []Family
 	Meta(key string) ([]byte, bool, error)

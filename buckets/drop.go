@@ -14,12 +14,44 @@ type DropJob struct {
 	Epoch    int64
 	store    Backend
 	families []Family
+	trim     trim
+}
+
+// trim says what RocksDB's log is to be rid of when a bucket has gone. A log file stays until every family that has
+// something in it has been flushed, and the meta family fills its buffer once in weeks: so the last 96 MiB would lie on
+// the disk although nothing waits any more.
+type trim struct{ meta, journal bool }
+
+const (
+	// trimAfter bytes of journal a trim is worth its syncs.
+	trimAfter = 16 << 20
+	// trimLive is how much of the journal may still be needed: to flush writes it once more.
+	trimLive = 4 << 20
+)
+
+// dueTrim decides it by what was journaled since the last one.
+func (r *Ring) dueTrim() (t trim) {
+	live := int64(0)
+	for _, b := range r.slots {
+		if b != nil {
+			live += b.OpenBytes() + b.PartBytes()
+		}
+	}
+	t.meta = r.sinceMeta >= trimAfter
+	t.journal = r.sinceJournal >= trimAfter && live <= trimLive
+	if t.meta || t.journal {
+		t.meta, r.sinceMeta = true, 0
+	}
+	if t.journal {
+		r.sinceJournal = 0
+	}
+	return t
 }
 
 // HasFiles is false for a bucket that has no run.
 func (j *DropJob) HasFiles() bool { return len(j.families) > 0 }
 
-// Run drops the families.
+// Run drops the families, and now and then shortens the log.
 func (j *DropJob) Run() error {
 	for _, f := range j.families {
 		err := failpoint.Hit(failpoint.DropBefore)
@@ -31,6 +63,11 @@ func (j *DropJob) Run() error {
 		}
 		if err != nil {
 			return fmt.Errorf("dropping bucket %d: %w", j.Epoch, err)
+		}
+	}
+	if j.trim.meta {
+		if err := j.store.Trim(j.trim.journal); err != nil {
+			return fmt.Errorf("shortening the log: %w", err)
 		}
 	}
 	return nil
@@ -52,10 +89,15 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
 	r.write.reset()
 	r.write.put(metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
-	r.putFolded(&r.write)
 	jobs := make([]*DropJob, 0, len(gone))
 	for _, b := range gone {
 		jobs = append(jobs, r.drop(b))
+	}
+	if len(jobs) > 0 {
+		r.checkpoint(&r.write) // what only they needed of the journal goes too
+		jobs[len(jobs)-1].trim = r.dueTrim()
+	} else {
+		r.putFolded(&r.write)
 	}
 	if err := r.flushBetween(failpoint.FloorBefore, failpoint.FloorAfter); err != nil {
 		return nil, err // the marks may still be there, and want their families

@@ -128,6 +128,9 @@ func (m *MemBackend) DropFamily(f Family) error {
 	return nil
 }
 
+// Trim implements Backend.
+func (m *MemBackend) Trim(bool) error { return nil }
+
 // Families implements Backend.
 func (m *MemBackend) Families() []Family {
 	m.mu.Lock()

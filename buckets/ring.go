@@ -65,6 +65,8 @@ type Ring struct {
 	err     error   // the first failed write; nothing is written after it
 
 	journalBytes int64 // since the last cut
+	sinceMeta    int64 // journaled since meta was last flushed by a DropJob
+	sinceJournal int64 // and since the journal was
 	lastAppended int   // bytes of the last commit
 	lastUsed     int
 	lastSync     time.Time
@@ -270,6 +272,8 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 		w.putNumber(metaJournaled, batch)
 	}
 	r.journalBytes += int64(len(w.Record))
+	r.sinceMeta += int64(len(w.Record))
+	r.sinceJournal += int64(len(w.Record))
 	if len(w.Record) > 0 || len(w.Meta) > 0 {
 		if err := r.flushBetween(failpoint.JournalBefore, failpoint.JournalAfter); err != nil {
 			return err

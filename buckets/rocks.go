@@ -382,6 +382,20 @@ func (r *Rocks) DropFamily(f Family) error {
 	return err
 }
 
+// Trim implements Backend. Of tables of the journal that were written while their records were needed a compaction
+// leaves nothing.
+func (r *Rocks) Trim(journal bool) error {
+	opts := grocksdb.NewDefaultFlushOptions()
+	defer opts.Destroy()
+	if journal {
+		if err := r.db.FlushCF(r.fixed[2], opts); err != nil {
+			return err
+		}
+		r.db.CompactRangeCF(r.fixed[2], grocksdb.Range{})
+	}
+	return r.db.FlushCF(r.fixed[1], opts)
+}
+
 // Families implements Backend.
 func (r *Rocks) Families() []Family {
 	r.mu.Lock()
