@@ -35,7 +35,7 @@ var mutants = []mutant{
 
 	// A stale index of an arena.
 	{"index: the last bucket's entries are still in it", "fusefilter/openindex.go",
-		"\t\tclear(x.tags)\n", ""},
+		"have <= 4*groups {\n\t\tclear(x.tags)\n", "have <= 4*groups {\n"},
 	{"index: a chain ends after two rows", "fusefilter/openindex.go",
 		"x.next = append(x.next, x.entries[e].head)", "x.next = append(x.next, x.next[x.entries[e].head])"},
 
