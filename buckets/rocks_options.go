@@ -2,6 +2,9 @@
 
 package buckets
 
+// #include "shim.h"
+import "C"
+
 import "github.com/linxGnu/grocksdb"
 
 // Shared is what all tasks of a process have in common: the block cache. Background threads are shared anyway,
@@ -111,7 +114,7 @@ func (r *Rocks) BloomWrong() uint64 {
 		return 0
 	}
 	// Of positives first: a read that ends between the two is then at most missing.
-	positive := r.dbOpts.GetTickerCount(grocksdb.TickerType_BLOOM_FILTER_FULL_POSITIVE)
-	right := r.dbOpts.GetTickerCount(grocksdb.TickerType_BLOOM_FILTER_FULL_TRUE_POSITIVE)
+	positive := r.dbOpts.GetTickerCount(grocksdb.TickerType(C.jb_ticker_bloom_positive()))
+	right := r.dbOpts.GetTickerCount(grocksdb.TickerType(C.jb_ticker_bloom_true_positive()))
 	return positive - min(right, positive)
 }

@@ -441,3 +441,36 @@ func TestDropFreesLog(t *testing.T) {
 	}
 	must(t, r.Close())
 }
+
+// TestBloom: tables have RocksDB's filter when that is asked for, and it is wrong about as often as it should be.
+func TestBloom(t *testing.T) {
+	const rows, asked = 20_000, 50_000
+	for _, on := range []bool{false, true} {
+		shared := NewShared(SharedOptions{Memory: 8 << 20, Tasks: 1, Bloom: on})
+		store, err := OpenRocks(t.TempDir(), shared)
+		must(t, err)
+		r := mustRing(t, testOptions, store, 0)
+		for i := range rows {
+			put(t, r, hashOf(0, i), Entry{Offset: int64(i)})
+		}
+		must(t, r.Commit(1, nil))
+		sealBucket(t, r, 0)
+		probes := make([]Probe, 0, asked)
+		for i := range asked { // the first of them are there
+			probes = append(probes, Probe{Hash: hashOf(0, rows-1000+i)})
+		}
+		must(t, r.Lookup(probes))
+		found := 0
+		for i := range probes {
+			if len(r.Value(i)) > 0 {
+				found++
+			}
+		}
+		wrong := float64(r.BloomWrong()) / (asked - 1000)
+		if found != 1000 || on && (wrong < 0.004 || wrong > 0.02) || !on && wrong != 0 {
+			t.Errorf("bloom %v: %d found, wrong about %.3f %% of the others", on, found, 100*wrong)
+		}
+		must(t, r.Close())
+		shared.Close()
+	}
+}

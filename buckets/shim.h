@@ -53,6 +53,10 @@ void jb_sst_free(void* writer);
 // neighbours are copied once, *last carrying over between calls (has_last 0 at the first).
 size_t jb_scan_hashes(void* iter, uint64_t* out, size_t cap, uint64_t* last, int* has_last);
 
+// Which counters of RocksDB's statistics say how often a table's bloom filter let a key through, and how often rightly.
+unsigned jb_ticker_bloom_positive(void);
+unsigned jb_ticker_bloom_true_positive(void);
+
 // jb_version is the linked library's version; free it with free.
 char* jb_version(void);
 
