@@ -29,7 +29,7 @@ func (s *slow) Write(w *Write) error {
 func TestSustainedWriting(t *testing.T) {
 	const perBatch, perBucket = 200, 12
 	drops := 100
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		drops = 30
 	}
 	k := newRocksKit(t)
