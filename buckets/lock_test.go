@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"joinbench/internal/leak"
 )
 
 // childEnv tells a child process of a test, which is this test binary again, what it should do.
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(leak.Check(m.Run(), LiveObjects()))
 }
 
 // startChild starts this test binary as a child; lines are what it prints.

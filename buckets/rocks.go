@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/linxGnu/grocksdb"
@@ -51,11 +50,8 @@ const (
 	sstBatch = 1 << 20
 )
 
-// liveC counts C objects by purpose; all are zero when every store is closed.
-var liveC struct{ stores, families atomic.Int64 }
-
 // Close frees what is shared; the stores are closed before.
-func (s *Shared) Close() { s.cache.Destroy() }
+func (s *Shared) Close() { destroy(&liveC.caches, s.cache) }
 
 // Rocks is the Backend on RocksDB: one database in one directory for one task.
 type Rocks struct {
@@ -172,6 +168,7 @@ func (r *Rocks) open() error {
 		return fmt.Errorf("opening %s: %w", r.dir, err)
 	}
 	r.db, r.fixed = db, handles[:3]
+	liveC.fixed.Add(3)
 	for i, h := range handles[3:] {
 		r.families[runs[i]] = &rocksFamily{runs[i], h}
 		liveC.families.Add(1)
@@ -281,8 +278,8 @@ func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats
 	if err := failpoint.Hit(failpoint.IngestBefore); err != nil {
 		return nil, stats, errors.Join(err, r.DropFamily(f))
 	}
-	ingest := grocksdb.NewDefaultIngestExternalFileOptions()
-	defer ingest.Destroy()
+	ingest := made(&liveC.ingestOptions, grocksdb.NewDefaultIngestExternalFileOptions())
+	defer destroy(&liveC.ingestOptions, ingest)
 	ingest.SetMoveFiles(true)
 	ingest.SetSnapshotConsistency(false)
 	if err := r.db.IngestExternalFileCF(handle, []string{path}, ingest); err != nil {
@@ -298,8 +295,8 @@ func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error
 	defer C.free(unsafe.Pointer(cErr))
 	cPath := C.CString(path)
 	defer C.free(unsafe.Pointer(cPath))
-	w := C.jb_sst_new(cptr(r.bucketOpts), cPath, cErr)
-	defer C.jb_sst_free(w)
+	w := made(&liveC.writers, C.jb_sst_new(cptr(r.bucketOpts), cPath, cErr))
+	defer func() { C.jb_sst_free(w); liveC.writers.Add(-1) }()
 	if err := takeErr(cErr); err != nil {
 		return stats, err
 	}
@@ -333,10 +330,16 @@ func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error
 	return stats, nil
 }
 
+// iterate is an iterator over a family and what closes it.
+func (r *Rocks) iterate(h *grocksdb.ColumnFamilyHandle) (it *grocksdb.Iterator, end func()) {
+	it = made(&liveC.iterators, r.db.NewIteratorCF(r.scan, h))
+	return it, func() { it.Close(); liveC.iterators.Add(-1) }
+}
+
 // ScanHashes implements Backend.
 func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
-	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
-	defer it.Close()
+	it, end := r.iterate(f.(*rocksFamily).handle)
+	defer end()
 	buf := make([]uint64, 4096)
 	var last C.uint64_t
 	var hasLast C.int
@@ -351,8 +354,8 @@ func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 
 // ScanValues implements Backend.
 func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
-	it := r.db.NewIteratorCF(r.scan, f.(*rocksFamily).handle)
-	defer it.Close()
+	it, end := r.iterate(f.(*rocksFamily).handle)
+	defer end()
 	for it.SeekToFirst(); it.Valid(); it.Next() {
 		k, v := it.Key(), it.Value()
 		err := fn(k.Data(), v.Data())
@@ -422,8 +425,8 @@ func (r *Rocks) Meta(key string) ([]byte, bool, error) {
 
 // ScanMeta implements Backend.
 func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error) error {
-	it := r.db.NewIteratorCF(r.scan, r.fixed[1])
-	defer it.Close()
+	it, end := r.iterate(r.fixed[1])
+	defer end()
 	for it.Seek([]byte(prefix)); it.ValidForPrefix([]byte(prefix)); it.Next() {
 		k, v := it.Key(), it.Value()
 		err := fn(string(k.Data()), v.Data())
@@ -438,8 +441,8 @@ func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error)
 
 // ScanJournal implements Backend.
 func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
-	it := r.db.NewIteratorCF(r.scan, r.fixed[2])
-	defer it.Close()
+	it, end := r.iterate(r.fixed[2])
+	defer end()
 	for it.SeekToFirst(); it.Valid(); it.Next() {
 		k, v := it.Key(), it.Value()
 		var err error
@@ -497,9 +500,7 @@ func (r *Rocks) Close() error {
 		f.handle.Destroy()
 		liveC.families.Add(-1)
 	}
-	for _, h := range r.fixed {
-		h.Destroy()
-	}
+	destroy(&liveC.fixed, r.fixed...)
 	r.db.Close()
 	r.destroyOptions()
 	liveC.stores.Add(-1)

@@ -32,16 +32,16 @@ func NewShared(o SharedOptions) *Shared {
 	eighth := uint64(max(o.Memory, 0)) / 8
 	// Every database uses the default environment without being told. It must not be told: Options.SetEnv of the
 	// binding takes the handle over, so that a second Options would get a null pointer.
-	env := grocksdb.NewDefaultEnv()
+	env := made(&liveC.envs, grocksdb.NewDefaultEnv())
 	env.SetBackgroundThreads(1)
 	env.SetHighPriorityBackgroundThreads(1)
-	env.Destroy()
-	return &Shared{cache: grocksdb.NewLRUCache(eighth), bloom: o.Bloom,
+	destroy(&liveC.envs, env)
+	return &Shared{cache: made(&liveC.caches, grocksdb.NewLRUCache(eighth)), bloom: o.Bloom,
 		journal: min(max(eighth/uint64(max(o.Tasks, 1)), minJournalBuffer), maxJournalBuffer)}
 }
 
 func (r *Rocks) makeOptions() {
-	r.dbOpts = grocksdb.NewDefaultOptions()
+	r.dbOpts = made(&liveC.options, grocksdb.NewDefaultOptions())
 	o := r.dbOpts
 	o.SetCreateIfMissing(true)
 	o.SetCreateIfMissingColumnFamilies(true)
@@ -56,7 +56,7 @@ func (r *Rocks) makeOptions() {
 	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
 
 	r.bucketOpts = r.familyOptions(64 << 10) // nothing is ever put into a bucket's memtable
-	table := grocksdb.NewDefaultBlockBasedTableOptions()
+	table := made(&liveC.tableOptions, grocksdb.NewDefaultBlockBasedTableOptions())
 	table.SetBlockSize(blockSize)
 	table.SetNoBlockCache(true)
 	table.SetFormatVersion(5)
@@ -66,23 +66,23 @@ func (r *Rocks) makeOptions() {
 		r.dbOpts.SetStatisticsLevel(grocksdb.StatisticsLevelExceptHistogramOrTimers)
 	}
 	r.bucketOpts.SetBlockBasedTableFactory(table)
-	table.Destroy()
+	destroy(&liveC.tableOptions, table)
 	r.bucketOpts.SetDisableAutoCompactions(true)
 
 	r.journalOpts = r.familyOptions(r.shared.journal)
 	r.metaOpts = r.familyOptions(1 << 20)
 	for _, opts := range []*grocksdb.Options{r.journalOpts, r.metaOpts} {
-		table := grocksdb.NewDefaultBlockBasedTableOptions()
+		table := made(&liveC.tableOptions, grocksdb.NewDefaultBlockBasedTableOptions())
 		table.SetBlockCache(r.shared.cache)
 		opts.SetBlockBasedTableFactory(table)
-		table.Destroy()
+		destroy(&liveC.tableOptions, table)
 	}
 
-	r.read = grocksdb.NewDefaultReadOptions()
-	r.scan = grocksdb.NewDefaultReadOptions()
+	r.read = made(&liveC.access, grocksdb.NewDefaultReadOptions())
+	r.scan = made(&liveC.access, grocksdb.NewDefaultReadOptions())
 	r.scan.SetFillCache(false)
-	r.write = grocksdb.NewDefaultWriteOptions()
-	r.writeSync = grocksdb.NewDefaultWriteOptions()
+	r.write = made(&liveC.access, grocksdb.NewDefaultWriteOptions())
+	r.writeSync = made(&liveC.access, grocksdb.NewDefaultWriteOptions())
 	r.writeSync.SetSync(true)
 	// A write that meets a dropped family must not poison the database (cases.md, B38).
 	r.write.SetIgnoreMissingColumnFamilies(true)
@@ -90,7 +90,7 @@ func (r *Rocks) makeOptions() {
 }
 
 func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
-	o := grocksdb.NewDefaultOptions()
+	o := made(&liveC.options, grocksdb.NewDefaultOptions())
 	o.SetCompression(grocksdb.NoCompression) // mmap reads pin uncompressed blocks without a copy
 	o.SetWriteBufferSize(buffer)
 	o.SetMaxWriteBufferNumber(3)
@@ -98,13 +98,9 @@ func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
 }
 
 func (r *Rocks) destroyOptions() {
-	for _, o := range []*grocksdb.Options{r.dbOpts, r.bucketOpts, r.journalOpts, r.metaOpts} {
-		o.Destroy()
-	}
-	r.read.Destroy()
-	r.scan.Destroy()
-	r.write.Destroy()
-	r.writeSync.Destroy()
+	destroy(&liveC.options, r.dbOpts, r.bucketOpts, r.journalOpts, r.metaOpts)
+	destroy(&liveC.access, r.read, r.scan)
+	destroy(&liveC.access, r.write, r.writeSync)
 }
 
 // BloomWrong is how often a table's bloom filter let a key through that the table does not have, since the store was

@@ -18,9 +18,9 @@ func TestMain(m *testing.M) {
 	// States of tests are small and many: memory is the place for them where there is one.
 	if dir, err := os.MkdirTemp("/dev/shm", "joinbench-test-"); err == nil && os.Getenv("TMPDIR") == "" {
 		_ = os.Setenv("TMPDIR", dir)
-		code := m.Run()
+		code := runAndCheck(m)
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	os.Exit(runAndCheck(m))
 }

@@ -1,0 +1,26 @@
+package buckets
+
+import "time"
+
+// Stalls is how a store held up those who write to it, because its own flushes or compactions did not keep up (B43).
+type Stalls struct {
+	Delays, Stops int64         // how many times it began to slow writes down, and to stop them
+	Time          time.Duration // that writes waited for it
+	Stopped       bool          // it stops them now
+}
+
+// Add sums up the stalls of several stores.
+func (s *Stalls) Add(o Stalls) {
+	s.Delays += o.Delays
+	s.Stops += o.Stops
+	s.Time += o.Time
+	s.Stopped = s.Stopped || o.Stopped
+}
+
+// Stalls are those of the store since it was opened; none of a store that cannot stall. Any goroutine.
+func (r *Ring) Stalls() Stalls {
+	if s, ok := r.store.(interface{ Stalls() Stalls }); ok {
+		return s.Stalls()
+	}
+	return Stalls{}
+}
