@@ -29,9 +29,10 @@ func newJoinWorkload(t *testing.T, rng *rand.Rand) *workload {
 		j.cfg, j.format, batches = traffic, "kcat", []int{50, 100, 500}
 		j.cfg.Cardinality = pick(rng, oracle.OneToOne, oracle.OneToOne, oracle.OneToMany)
 		j.cfg.After = pick(rng, 10*time.Minute, time.Hour, 2*time.Hour)
-		n, partitions := 4_000+rng.IntN(8_000), 1+rng.IntN(3)
-		a = trafficOf(rng, "topic-a", n, partitions, 20)
-		b = trafficOf(rng, "topic-b", n, partitions, int(j.cfg.After.Seconds()*1.02))
+		seconds, partitions := int(j.cfg.After.Seconds()), 1+rng.IntN(3)
+		n := min(9_000, seconds*3/2+rng.IntN(seconds*5/2)) // the ring turns a few times: each bucket costs some milliseconds
+		a = trafficOf(rng, "topic-a", n, partitions, 20, pick(rng, 0, 200, 800)) // large ones are spilled
+		b = trafficOf(rng, "topic-b", n, partitions, seconds+seconds/50, 0)
 	}
 	j.topicA, j.topicB = "topic-a", "topic-b"
 	if j.format == "value" {
@@ -193,15 +194,15 @@ func jsonText(v any) string {
 
 // traffic is a join for trafficOf.
 var traffic = oracle.Config{
-	A:      oracle.Side{Key: []string{"$.ref"}, Time: "@timestamp", Keep: []oracle.Field{{Name: "id", Path: "$.id"}}},
+	A:      oracle.Side{Key: []string{"$.ref"}, Time: "@timestamp", Keep: []oracle.Field{{Name: "id", Path: "$.id"}, {Name: "pad", Path: "$.pad"}}},
 	B:      oracle.Side{Key: []string{"$.ref"}, Time: "@timestamp", Keep: []oracle.Field{{Name: "id", Path: "$.id"}, {Name: "n", Path: "$.n"}}},
 	Before: 20 * time.Second, Grace: 5 * time.Second,
 }
 
 // trafficOf draws the records of a side, one each second, as kcat prints them, with keys that came up at most so many
-// seconds ago. A key stays in its partition, so there is one right answer. Some records are late, malformed, without a key
+// seconds ago and so many bytes to keep. A key stays in its partition, so there is one right answer. Some records are late, malformed, without a key
 // or time, or there twice.
-func trafficOf(rng *rand.Rand, topic string, n, partitions, ago int) []byte {
+func trafficOf(rng *rand.Rand, topic string, n, partitions, ago, pad int) []byte {
 	var s bytes.Buffer
 	offsets := make([]int, partitions)
 	line := func(partition, offset int, ts int64, value string) {
@@ -214,7 +215,7 @@ func trafficOf(rng *rand.Rand, topic string, n, partitions, ago int) []byte {
 		h.Write([]byte(key))
 		p := int(h.Sum32() % uint32(partitions))
 		ts := 1_700_000_000_000 + int64(i)*1000 - rng.Int64N(4000)
-		value := fmt.Sprintf(`{"id":"%s-%d","ref":%q,"n":%d}`, topic, i, key, rng.IntN(1000))
+		value := fmt.Sprintf(`{"id":"%s-%d","ref":%q,"n":%d,"pad":"%0*d"}`, topic, i, key, rng.IntN(1000), pad, i)
 		switch rng.IntN(100) {
 		case 0:
 			ts -= 60_000

@@ -15,8 +15,9 @@ import (
 func newRunWorkload(t *testing.T, rng *rand.Rand) *workload {
 	tasks := pick(rng, 1, 2, 3)
 	pending := 1000 * (1 + rng.IntN(12))
+	keep := pick(rng, ", keep: [$.order_id]", "") // the whole value makes the state large, so that it is spilled
 	profile := fmt.Sprintf(`join:
-  a: {topic: orders, key: $.payment_ref, time: $.ts, keep: [$.order_id]}
+  a: {topic: orders, key: $.payment_ref, time: $.ts%s}
   b: {topic: payments, key: "@key", keep: [$.status]}
   window: {before: %s, after: 10m}
   grace: 1s
@@ -33,7 +34,7 @@ load:
   partitions: %d
   batch: %d
   seed: %d
-`, pick(rng, "0s", "0s", "10s"), pick(rng, "one-to-one", "one-to-one", "one-to-many"), pick(rng, 4, 8, 16), pick(rng, "fuse16", "fuse16", "fuse8", "fuse32", "bloom", "none"),
+`, keep, pick(rng, "0s", "0s", "10s"), pick(rng, "one-to-one", "one-to-one", "one-to-many"), pick(rng, 4, 8, 16), pick(rng, "fuse16", "fuse16", "fuse8", "fuse32", "bloom", "none"),
 		pick(rng, "1MiB", "16MiB"), tasks, pick(rng, "none", "interval", "batch"),
 		pending, pending*(2+rng.IntN(3)), pick(rng, "0.02", "0.1", "0.5"), 1+rng.IntN(3), pick(rng, 100, 256, 1000, 4096), rng.Uint64N(1000))
 
