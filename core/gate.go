@@ -101,8 +101,11 @@ func (g *Gate) fill(b *batch, max int) error {
 		if err := g.settleAll(b, max); err != nil {
 			return err
 		}
+		// An equal share each: one that ran ahead would open all buckets at once, and hold in RAM what could be sealed.
 		for i := range g.parts[A] {
-			if err := g.takeA(b, i, max); err != nil {
+			left := len(g.parts[A]) - i
+			share := (max - b.n + left - 1) / left // rounded up: with room for one, the first that has one takes it
+			if err := g.takeA(b, i, b.n+share); err != nil {
 				return err
 			}
 		}
