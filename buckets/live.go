@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // liveC counts what was made in C and is not freed yet, by kind. All are zero when every store and every Shared is closed.
 var liveC struct {
-	stores, families, fixed, caches, envs, options, tableOptions, ingestOptions, access, iterators, writers atomic.Int64
+	stores, families, fixed, caches, envs, options, tableOptions, ingestOptions, flushOptions, access, iterators, writers atomic.Int64
 }
 
 // LiveObjects says by name what of RocksDB is still there: empty when everything is closed. For tests and for whoever looks
@@ -13,7 +13,7 @@ func LiveObjects() map[string]int64 {
 	live := map[string]int64{}
 	for name, n := range map[string]*atomic.Int64{"stores": &liveC.stores, "families": &liveC.families, "fixed families": &liveC.fixed,
 		"caches": &liveC.caches, "environments": &liveC.envs, "options": &liveC.options, "table options": &liveC.tableOptions,
-		"ingest options": &liveC.ingestOptions, "read and write options": &liveC.access, "iterators": &liveC.iterators,
+		"ingest options": &liveC.ingestOptions, "flush options": &liveC.flushOptions, "read and write options": &liveC.access, "iterators": &liveC.iterators,
 		"table writers": &liveC.writers} {
 		if v := n.Load(); v != 0 {
 			live[name] = v

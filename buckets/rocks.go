@@ -388,8 +388,8 @@ func (r *Rocks) DropFamily(f Family) error {
 // Trim implements Backend. Of tables of the journal that were written while their records were needed a compaction
 // leaves nothing.
 func (r *Rocks) Trim(journal bool) error {
-	opts := grocksdb.NewDefaultFlushOptions()
-	defer opts.Destroy()
+	opts := made(&liveC.flushOptions, grocksdb.NewDefaultFlushOptions())
+	defer destroy(&liveC.flushOptions, opts)
 	if journal {
 		if err := r.db.FlushCF(r.fixed[2], opts); err != nil {
 			return err

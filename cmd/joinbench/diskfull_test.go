@@ -429,5 +429,16 @@ func TestRunDiskFull(t *testing.T) {
 			t.Errorf("of the attempts that failed %d left a record", records)
 		}
 		checkRight(t, "the resumed run", p.record())
+
+		// No place for the record: what was measured is printed all the same.
+		d.leave(0)
+		o := startProgram(t, nil, "run", "--config", p.path("small.yaml"), "--out", d.path("r.json"), "--progress", "none").end()
+		o.want(t, results.ExitFailed, "the record is not saved, only printed: ", d.path("r.json"), "no space left on device")
+		if !strings.Contains(o.out, "pairs expected") {
+			t.Errorf("it printed %q", o.out)
+		}
+		if left := size(d.path("r.json")); left != 0 {
+			t.Errorf("half a record of %d bytes is left", left)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,15 +108,17 @@ func finishRun(f *runFlags, rec *results.Record, name string, started time.Time,
 			return fmt.Errorf("no place for the record: %w (name one with --out)", err)
 		}
 	}
-	if err := results.Write(path, rec); err != nil {
-		return err
-	}
+	// What was measured is printed even if it cannot be saved: a run may have taken hours.
+	saveErr := results.Write(path, rec)
 	format, opt := "text", results.Terminal(s.out)
 	if f.json {
 		format = "json"
 	}
 	if err := results.Render(s.out, rec, format, opt); err != nil {
-		return err
+		return errors.Join(saveErr, err)
+	}
+	if saveErr != nil {
+		return fmt.Errorf("the record is not saved, only printed: %w", saveErr)
 	}
 	if f.out == "" {
 		_, _ = fmt.Fprintf(s.err, "record: %s\n", path)
