@@ -30,7 +30,7 @@ func newJoinWorkload(t *testing.T, rng *rand.Rand) *workload {
 		j.cfg.Cardinality = pick(rng, oracle.OneToOne, oracle.OneToOne, oracle.OneToMany)
 		j.cfg.After = pick(rng, 10*time.Minute, time.Hour, 2*time.Hour)
 		seconds, partitions := int(j.cfg.After.Seconds()), 1+rng.IntN(3)
-		n := min(9_000, seconds*3/2+rng.IntN(seconds*5/2)) // the ring turns a few times: each bucket costs some milliseconds
+		n := min(9_000, seconds*3/2+rng.IntN(seconds*5/2))                       // the ring turns a few times: each bucket costs some milliseconds
 		a = trafficOf(rng, "topic-a", n, partitions, 20, pick(rng, 0, 200, 800)) // large ones are spilled
 		b = trafficOf(rng, "topic-b", n, partitions, seconds+seconds/50, 0)
 	}
