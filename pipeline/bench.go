@@ -197,7 +197,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	if err := b.state.start(b.c, b.source, b.sink); err != nil {
 		return nil, err
 	}
-	b.meter = newMeter(b, started)
+	b.meter = newMeter(b, started, mem)
 	e := b.state.engine
 	e.Observe = b.meter.observe
 	runErr := e.Run(ctx)

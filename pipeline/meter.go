@@ -12,6 +12,7 @@ import (
 type meter struct {
 	b       *bench
 	started time.Time
+	mem     *results.MemSampler
 	phase   string
 	begin   reading   // where this process began: after a resumption not at zero
 	since   reading   // where the phase began
@@ -45,8 +46,8 @@ type reading struct {
 	allocs        uint64
 }
 
-func newMeter(b *bench, started time.Time) *meter {
-	m := &meter{b: b, started: started, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed}
+func newMeter(b *bench, started time.Time, mem *results.MemSampler) *meter {
+	m := &meter{b: b, started: started, mem: mem, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed}
 	m.since = m.read(b.state.engine, true)
 	m.begin, m.last, m.samples.last = m.since, m.since, m.since
 	if b.resumed && m.begin.probes > 0 {
@@ -157,7 +158,7 @@ func (m *meter) endPhase(at reading) {
 func (m *meter) sample(e *core.Engine, now reading) {
 	l := e.Levels(true)
 	m.max.disk, m.max.store = max(m.max.disk, l.DiskBytes), max(m.max.store, l.StoreBytes)
-	mem := results.ReadMemory()
+	mem := m.mem.Mean()
 	s := sample{
 		at: now.at.Sub(m.started), took: now.at.Sub(m.samples.last.at), phase: m.phase,
 		readA: now.read[core.A] - m.samples.last.read[core.A], probes: now.probes - m.samples.last.probes,

@@ -33,7 +33,7 @@ type sample struct {
 	phase                  string
 	readA, probes, lookups uint64
 	pending                int64
-	levels                 [sampledLevels]int64
+	levels                 [sampledLevels]int64 // rss and goHeap are averages since the sample before
 }
 
 // samples of a run, oldest first.
@@ -82,9 +82,16 @@ func (s *samples) thin() {
 	s.list, s.every = out, 2*s.every
 }
 
-// with joins a sample with the next one: what happened in both, and what was there at the end.
+// with joins a sample with the next one: what happened in both, and what was there at the end, on average for the two
+// levels that are averages.
 func (s sample) with(next *sample) sample {
 	joined := *next
+	if took := s.took + next.took; took > 0 {
+		for _, which := range []int{rss, goHeap} {
+			mean := (float64(s.levels[which])*s.took.Seconds() + float64(next.levels[which])*next.took.Seconds()) / took.Seconds()
+			joined.levels[which] = int64(mean)
+		}
+	}
 	joined.took += s.took
 	joined.readA += s.readA
 	joined.probes += s.probes

@@ -95,6 +95,8 @@ type MemSampler struct {
 		read   func() Memory // sample under the lock: the reader is for one goroutine
 		close  func()
 		peak   Memory
+		sum    Memory // of the samples since the last Mean
+		n      int64
 		paused bool
 		ended  bool
 	}
@@ -146,6 +148,11 @@ func (s *MemSampler) sampleLocked() Memory {
 	if s.mu.paused {
 		return m
 	}
+	s.mu.sum.AnonBytes += m.AnonBytes
+	s.mu.sum.FileBytes += m.FileBytes
+	s.mu.sum.GoHeapBytes += m.GoHeapBytes
+	s.mu.sum.RSSKnown = m.RSSKnown
+	s.mu.n++
 	p := &s.mu.peak
 	p.AnonBytes = max(p.AnonBytes, m.AnonBytes)
 	p.FileBytes = max(p.FileBytes, m.FileBytes)
@@ -186,6 +193,20 @@ func (s *MemSampler) Peak() Memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.peak
+}
+
+// Mean takes a sample and returns the average of those since the last call (or the start). A heap goes up and down like a
+// saw several times a second: samples of single moments need hours to show whether the saw itself rises.
+func (s *MemSampler) Mean() Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.sampleLocked()
+	sum, n := s.mu.sum, s.mu.n
+	s.mu.sum, s.mu.n = Memory{}, 0
+	if n == 0 {
+		return last
+	}
+	return Memory{AnonBytes: sum.AnonBytes / n, FileBytes: sum.FileBytes / n, GoHeapBytes: sum.GoHeapBytes / n, RSSKnown: sum.RSSKnown}
 }
 
 // Stop takes a last sample, ends the goroutine, and returns the peak. Further calls return the same peak.

@@ -178,3 +178,23 @@ func BenchmarkMemRead(b *testing.B) {
 		r.read()
 	}
 }
+
+// TestMean: the average of what was sampled since the last call, whatever the peak did.
+func TestMean(t *testing.T) {
+	reads := []int64{10, 20, 60, 5, 15}
+	s := startMemSampler(time.Hour, func() Memory {
+		v := reads[0]
+		reads = reads[1:]
+		return Memory{AnonBytes: v, FileBytes: 2 * v, GoHeapBytes: 3 * v, RSSKnown: true}
+	}, func() {})
+	s.Sample()
+	if got, want := s.Mean(), (Memory{AnonBytes: 30, FileBytes: 60, GoHeapBytes: 90, RSSKnown: true}); got != want {
+		t.Errorf("mean of 10, 20 and 60: %+v", got)
+	}
+	if got := s.Mean().AnonBytes; got != 5 {
+		t.Errorf("mean of 5: %d", got)
+	}
+	if peak := s.Stop().AnonBytes; peak != 60 {
+		t.Errorf("peak %d", peak)
+	}
+}

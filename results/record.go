@@ -174,7 +174,7 @@ type Interval struct {
 	LookupsPerProbe *float64 `json:"lookups_per_probe"`
 	Pending         int64    `json:"pending"` // of both sides
 	DiskBytes       *int64   `json:"disk_bytes"`
-	RSSBytes        *int64   `json:"rss_bytes"` // anonymous
+	RSSBytes        *int64   `json:"rss_bytes"` // anonymous; this and the Go heap are averages over the interval
 	GoHeapBytes     *int64   `json:"go_heap_bytes"`
 	RocksDBBytes    *int64   `json:"rocksdb_bytes"`
 	ArenaBytes      *int64   `json:"arena_bytes"`
