@@ -25,8 +25,11 @@ type BenchConfig struct {
 	Summary  bool
 	Argv     []string
 	Progress *Progress
-	Version  results.Tool // of the program; what pipeline knows itself is filled in
-	Started  time.Time    // of the process, from where a recovery is timed; zero: when Bench is called
+	// Save, if set, keeps the record, before the state is marked as finished: a run that is killed in between, or whose
+	// record finds no place, is resumed and gives its record then.
+	Save    func(*results.Record) error
+	Version results.Tool // of the program; what pipeline knows itself is filled in
+	Started time.Time    // of the process, from where a recovery is timed; zero: when Bench is called
 }
 
 // Bench runs the profile's workload through the join and holds the result against the truth. An error means that there
@@ -205,9 +208,6 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	case runErr == nil:
 		b.meter.finish(e)
 		runErr = e.Quiesce()
-		if runErr == nil {
-			runErr = e.MarkDrained()
-		}
 	default:
 		b.meter.finish(e)
 	}
@@ -215,7 +215,16 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	if err := b.measureUnit(mem); err != nil {
 		return nil, err
 	}
-	return b.report(e, peak, runErr), nil
+	rec := b.report(e, peak, runErr)
+	if b.Save != nil {
+		if err := b.Save(rec); err != nil {
+			return rec, nil // the caller knows; the run can be resumed for its record
+		}
+	}
+	if runErr == nil {
+		return rec, e.MarkDrained()
+	}
+	return rec, nil
 }
 
 // recovered ends what the run does differently while filters are missing.

@@ -72,7 +72,7 @@ func newJoinWorkload(t *testing.T, rng *rand.Rand) *workload {
 		}
 		return args
 	}
-	j.w.check = func(dir string, _ bool) wrong { return j.check(dir) }
+	j.w.check = j.check
 	return j.w
 }
 

@@ -151,8 +151,8 @@ type workload struct {
 	// command is the program's arguments in its n-th life from 0, for a directory that holds all that a run of it writes.
 	command func(dir string, n int) []string
 	// check holds what a finished run left in its directory against the truth and against the unbroken run, which is the
-	// one that it is called for first. Of a run without a record there is only what it computed.
-	check func(dir string, record bool) wrong
+	// one that it is called for first.
+	check func(dir string) wrong
 
 	hits map[string]int // of the unbroken run
 	took time.Duration
@@ -251,7 +251,7 @@ func (w *workload) unbroken(t *testing.T, binary string) {
 	if err != nil || l.code != 0 {
 		t.Fatalf("the unbroken run of %s: exit code %d, %v\n%s", w.about, l.code, err, l.said)
 	}
-	if wrong := w.check(dir, true); wrong.is() {
+	if wrong := w.check(dir); wrong.is() {
 		t.Fatalf("the unbroken run of %s is wrong: %v", w.about, wrong)
 	}
 	w.hits, w.took = l.hits, l.took

@@ -83,7 +83,15 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	started := time.Now()
+	saved := savedRecord{path: f.out, started: time.Now()}
+	bc.Save = func(rec *results.Record) error {
+		rec.Run.Label = f.label
+		if rec.Verdict.Status == results.StatusInterrupted && terminated(cmd.Context()) {
+			rec.Verdict.ExitCode = results.ExitTerminated
+		}
+		saved.write(rec, name)
+		return saved.err
+	}
 	live := startLive(bc.Progress, progress, s)
 	defer live.Stop()
 	rec, err := pipeline.Bench(cmd.Context(), bc)
@@ -92,36 +100,42 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	if rec == nil {
 		return err
 	}
-	rec.Run.Label = f.label
-	if rec.Verdict.Status == results.StatusInterrupted && terminated(cmd.Context()) {
-		rec.Verdict.ExitCode = results.ExitTerminated
-	}
-	return finishRun(f, rec, name, started, err, s)
+	return finishRun(f, rec, &saved, err, s)
 }
 
-// finishRun saves the record, prints it, and turns its verdict into the exit code.
-func finishRun(f *runFlags, rec *results.Record, name string, started time.Time, closeErr error, s streams) error {
-	path := f.out
-	if path == "" {
-		path = results.DefaultPath(name, started, rec.Run.ID)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("no place for the record: %w (name one with --out)", err)
+// savedRecord is where a record went, and why not.
+type savedRecord struct {
+	path    string
+	started time.Time
+	err     error
+}
+
+func (r *savedRecord) write(rec *results.Record, name string) {
+	if r.path == "" {
+		r.path = results.DefaultPath(name, r.started, rec.Run.ID)
+		if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
+			r.err = fmt.Errorf("no place for it: %w (name one with --out)", err)
+			return
 		}
 	}
-	// What was measured is printed even if it cannot be saved: a run may have taken hours.
-	saveErr := results.Write(path, rec)
+	r.err = results.Write(r.path, rec)
+}
+
+// finishRun prints the record and turns its verdict into the exit code. What was measured is printed even if it could not
+// be saved: a run may have taken hours.
+func finishRun(f *runFlags, rec *results.Record, saved *savedRecord, closeErr error, s streams) error {
 	format, opt := "text", results.Terminal(s.out)
 	if f.json {
 		format = "json"
 	}
 	if err := results.Render(s.out, rec, format, opt); err != nil {
-		return errors.Join(saveErr, err)
+		return errors.Join(saved.err, err)
 	}
-	if saveErr != nil {
-		return fmt.Errorf("the record is not saved, only printed: %w", saveErr)
+	if saved.err != nil {
+		return fmt.Errorf("the record is not saved, only printed: %w", saved.err)
 	}
 	if f.out == "" {
-		_, _ = fmt.Fprintf(s.err, "record: %s\n", path)
+		_, _ = fmt.Fprintf(s.err, "record: %s\n", saved.path)
 	}
 	if rec.Verdict.ExitCode != 0 {
 		return &exitError{code: rec.Verdict.ExitCode}
