@@ -348,7 +348,7 @@ func (e *Engine) Levels(deep bool) Levels {
 			case b.State() == buckets.Sealed:
 				sealed++
 				l.SealedRows += int(b.Entries())
-				if e.cfg.Filter != fusefilter.None && e.cfg.Filter != fusefilter.Bloom && t.set.State(slot) == fusefilter.Maybe {
+				if e.cfg.Filter.InRAM() && t.set.State(slot) == fusefilter.Maybe {
 					l.Unfiltered++
 				}
 			default:

@@ -268,13 +268,9 @@ func (t *Task) moveWindow(at int64) {
 			}
 		}
 	}
-	if inRAM := t.cfg.Filter.InRAM(); w.unsure == 0 || !inRAM {
+	if w.unsure == 0 || !t.cfg.Filter.InRAM() {
 		w.consulted = bits.OnesCount64(w.sealed)
-		if inRAM {
-			w.predicted = t.set.Predict(w.sealed)
-		} else {
-			w.predicted = fusefilter.Predict(t.cfg.Filter, w.consulted)
-		}
+		w.predicted = t.set.Predict(w.sealed)
 	}
 	t.window = w
 }

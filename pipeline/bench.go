@@ -272,6 +272,10 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	rec.Join.Derive()
 	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.samples.intervals(), m.drops(e)
 	rec.Steady, rec.Recovery = m.steady(), m.recovery.record()
+	if rec.Steady != nil {
+		stalls := e.Stalls()
+		rec.Steady.WriteStalls = new(stalls.Delays + stalls.Stops)
+	}
 	rec.Load = m.load()
 	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
 	rec.Cost = m.cost(e, b.feed, rec.Drops)

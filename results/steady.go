@@ -19,7 +19,7 @@ type Steady struct {
 	MaxGapNs       int64  `json:"max_gap_ns"`
 	MaxGapEngineNs int64  `json:"max_gap_engine_ns"`
 	MaxEngineNs    int64  `json:"max_engine_ns"`
-	WriteStalls    *int64 `json:"write_stalls"` // of RocksDB, null where they are not counted
+	WriteStalls    *int64 `json:"write_stalls"` // how often RocksDB slowed writes down or stopped them, since the state was opened
 }
 
 // SteadyLevel is an amount in bytes over the samples of a phase. SlopePer10Min is the line through them: which part of the
