@@ -360,8 +360,8 @@ func (e *Engine) Levels(deep bool) Levels {
 			if x := t.part[slot].OpenIndex; x != nil {
 				l.IndexBytes += x.Bytes()
 			}
-			l.IndexBytes += 8 * len(t.keys[slot])
 		}
+		l.IndexBytes += int(t.freshBytes())
 		l.Open, l.Sealed = max(l.Open, open), max(l.Sealed, sealed)
 		l.FilterBytes += t.set.Bytes()
 		l.ArenaBytes += t.ring.ArenaBytes()

@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +12,7 @@ import (
 )
 
 // install puts a filter of all runs of a bucket in, if it could be built; a bucket without one stays maybe, and the
-// build is tried again.
+// build is tried again. The hashes are those of the filter.
 func (t *Task) install(slot int, f *fusefilter.Filter, hashes []uint64, err error) {
 	life := &t.filters[slot]
 	life.building = false
@@ -30,10 +29,10 @@ func (t *Task) install(slot int, f *fusefilter.Filter, hashes []uint64, err erro
 	}
 	t.bookBuild(f)
 	t.set.Install(slot, f)
-	if t.cfg.Summary {
-		t.keys[slot] = hashes
+	if b := t.ring.AtSlot(slot); t.cfg.Summary && b.State() == buckets.Sealed {
+		life.fresh = hashes
 	}
-	t.summarise()
+	t.layLanes()
 }
 
 func (t *Task) bookBuild(f *fusefilter.Filter) {
@@ -49,6 +48,9 @@ type filterLife struct {
 	failed   int    // builds that failed one after another
 	retryAt  uint64 // then: the batch after which the next is due
 	stale    int    // B that found only used rows there, since the filter was built
+	// fresh are the hashes that the filter was built of, ascending, while it waits to become a lane; nil: they are to be
+	// read from the table.
+	fresh []uint64
 }
 
 const (
@@ -79,25 +81,31 @@ func (t *Task) mendFilters() {
 				t.help.start(&scanJob{task: t, scan: t.ring.ScanHashes(b)})
 			}
 		default:
-			f := t.set.Filter(slot)
-			b := t.ring.AtSlot(slot)
-			if f == nil || b == nil || b.State() != buckets.Sealed || t.cfg.Cardinality != OneToOne {
-				life.stale = 0
-				continue
-			}
-			if float64(life.stale) > staleShare*float64(f.Keys()) {
-				life.building = true
-				t.help.start(&scanJob{task: t, scan: t.ring.ScanLive(b), live: true})
-			}
+			t.mendStale(slot)
 		}
 	}
 }
 
-// forgetFilter is for a bucket that was dropped.
-func (t *Task) forgetFilter(slot int) {
-	t.filters[slot] = filterLife{}
-	t.keys[slot] = nil
+// mendStale has the filter of a bucket built anew if it mostly knows used rows.
+func (t *Task) mendStale(slot int) {
+	life, keys, b := &t.filters[slot], t.set.Keys(slot), t.ring.AtSlot(slot)
+	_, laned := t.set.Lanes()
+	switch {
+	case keys == 0 || b == nil || b.State() != buckets.Sealed || t.cfg.Cardinality != OneToOne:
+		life.stale = 0
+	case float64(life.stale) <= staleShare*float64(keys):
+	case laned>>slot&1 == 0:
+		life.building = true
+		t.help.start(&scanJob{task: t, scan: t.ring.ScanLive(b), live: true})
+	case !t.lanesBusy:
+		life.stale = 0
+		t.startLanes(1 << slot)
+		t.stats.FiltersRebuilt++
+	}
 }
+
+// forgetFilter is for a bucket that was dropped.
+func (t *Task) forgetFilter(slot int) { t.filters[slot] = filterLife{} }
 
 // loadTogether is how many filters are loaded at the same time after a restart.
 const loadTogether = 4
@@ -151,7 +159,7 @@ func (j *loadJob) finish(t *Task) error {
 		errs = append(errs, s.finish(t))
 	}
 	t.loading -= len(j.scans)
-	t.summarise()
+	t.layLanes()
 	return errors.Join(errs...)
 }
 
@@ -204,58 +212,10 @@ func (j *scanJob) finish(t *Task) error {
 		t.stats.FiltersRebuilt++
 		t.set.Replace(slot, j.filter)
 		if t.cfg.Summary {
-			t.keys[slot] = j.hashes
+			t.filters[slot].fresh = j.hashes
 		}
 	}
 	return nil
-}
-
-// summaryAfter is how many filters stand outside the summary before a new one is built. Each of them costs every
-// probe a look of its own, a new summary costs the helper one pass over the keys of all sealed buckets.
-const summaryAfter = 1
-
-// summaryKind is fuse8 whatever the filters are: what matters is how few cache lines a look may touch. It lets 0.4 % of
-// absent keys through, to filters that deny them.
-const summaryKind = fusefilter.Fuse8
-
-// summarise starts a new summary when enough filters stand outside the last one.
-func (t *Task) summarise() {
-	if !t.cfg.Summary || t.summaryBusy || t.loading > 0 {
-		return
-	}
-	_, covered := t.set.Summary()
-	if bits.OnesCount64(t.set.Filtered()&^covered) < summaryAfter {
-		return
-	}
-	j := &summaryJob{kind: summaryKind, cover: t.set.Cover(t.set.Filtered())}
-	for slot := range t.cfg.Slots {
-		if j.cover.Mask()>>slot&1 != 0 {
-			j.lists = append(j.lists, t.keys[slot])
-		}
-	}
-	t.summaryBusy = true
-	t.help.start(j)
-}
-
-// summaryJob builds one filter over the keys of several buckets. Their hashes are kept in RAM while summaries are on, 8
-// bytes a row: to read them from the tables again took two thirds of the helper's time, and pushed what the task
-// probes out of the caches.
-type summaryJob struct {
-	timed
-	kind     fusefilter.Kind
-	cover    fusefilter.Cover
-	lists    [][]uint64 // ascending; shared, read only
-	summary  *fusefilter.Summary
-	buildErr error
-}
-
-func (j *summaryJob) run(h *helper) {
-	defer j.since(time.Now())
-	union := mergeAll(j.lists)
-	if len(j.lists) == 1 {
-		union = slices.Clone(union) // a build reorders what it is given
-	}
-	j.summary, j.buildErr = h.builder.BuildSummary(j.kind, union, j.cover)
 }
 
 // mergeAll merges ascending lists into one, each hash once, two and two: the lists are in order already, so nothing
@@ -290,18 +250,4 @@ func merge(a, b []uint64) []uint64 {
 		}
 	}
 	return append(append(out, a...), b...)
-}
-
-func (j *summaryJob) finish(t *Task) error {
-	t.summaryBusy = false
-	t.stats.HelperTime += j.took
-	switch {
-	case j.buildErr != nil:
-		t.stats.BuildFailed++
-	default:
-		t.stats.BuildTime += j.summary.Filter().BuildTime()
-		t.set.InstallSummary(j.summary)
-		t.summarise() // over what was sealed meanwhile, if that is enough
-	}
-	return nil
 }

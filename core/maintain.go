@@ -230,11 +230,12 @@ func (t *Task) arenas() (open, writing int64, largest *buckets.Bucket) {
 	return open, writing, largest
 }
 
-// filterBytes is what filters, summary and its hashes take.
-func (t *Task) filterBytes() int64 {
-	n := int64(t.set.Bytes())
+// filterBytes is what filters and hashes that wait to become lanes take.
+func (t *Task) filterBytes() int64 { return int64(t.set.Bytes()) + t.freshBytes() }
+
+func (t *Task) freshBytes() (n int64) {
 	for slot := range t.cfg.Slots {
-		n += 8 * int64(len(t.keys[slot]))
+		n += 8 * int64(len(t.filters[slot].fresh))
 	}
 	return n
 }

@@ -110,7 +110,7 @@ func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
 
 // count keeps the books of the filters for a B that came to a sealed bucket.
 func (t *Task) count(at int64, present bool, empty int, stale uint64) {
-	counted := t.consultedAt(at) > 0
+	counted := t.moveWindow(at).consulted > 0 // else one of its buckets had no filter yet
 	if present {
 		t.stats.Present++
 		if counted {
@@ -129,14 +129,6 @@ func (t *Task) count(at int64, present bool, empty int, stale uint64) {
 			t.stats.FalsePositives++
 		}
 	}
-}
-
-// consultedAt is how many filters a B of this time asked, 0 if one of its buckets had none yet.
-func (t *Task) consultedAt(at int64) int {
-	if at < t.window.from || at >= t.window.to {
-		t.moveWindow(at)
-	}
-	return t.window.consulted
 }
 
 // wanted is what a B looks for.

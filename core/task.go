@@ -19,36 +19,34 @@ type Task struct {
 	ring *buckets.Ring
 	set  *fusefilter.Set
 	// index of the rows in arenas, by slot, and of those that are being written as a run; nil where there are none.
-	index [buckets.MaxSlots]*fusefilter.OpenIndex
-	part  [buckets.MaxSlots]partIndex
-	spare []*fusefilter.OpenIndex
-	// keys are the hashes of the sealed buckets that have a filter, while summaries are on; by slot, ascending.
-	keys    [buckets.MaxSlots][]uint64
+	index   [buckets.MaxSlots]*fusefilter.OpenIndex
+	part    [buckets.MaxSlots]partIndex
+	spare   []*fusefilter.OpenIndex
 	filters [buckets.MaxSlots]filterLife
 	loading int // filters that a restart still waits for
 	help    *helper
 
 	// The batch in progress. All of it is reused.
 	hashes  []uint64
-	masks   []uint64
-	heads   []uint32
+	hits    []fusefilter.Hit
+	found   []fusefilter.Found
 	probes  []buckets.Probe
 	cands   []candidate
-	window  window
+	win     windows
 	matches []Match
 	inVain  []Ref
 	closed  [][]byte
 	copies  []byte
 
-	stats       TaskStats
-	drops       []Drop
-	batches     uint64 // since it was made
-	bloomWrong  uint64 // as of the last batch
-	sealable    int64  // epochs below may be sealed
-	summaryBusy bool
-	syncBusy    bool
-	outputs     Syncer // synced before this task's log, which has the commit record
-	rows        uint32 // of the last bucket that was sealed: how large the next index starts
+	stats      TaskStats
+	drops      []Drop
+	batches    uint64 // since it was made
+	bloomWrong uint64 // as of the last batch
+	sealable   int64  // epochs below may be sealed
+	lanesBusy  bool
+	syncBusy   bool
+	outputs    Syncer // synced before this task's log, which has the commit record
+	rows       uint32 // of the last bucket that was sealed: how large the next index starts
 }
 
 // partIndex is the index of a part of a bucket: its row 0 is row base of the bucket.
@@ -74,20 +72,11 @@ const (
 	inPart
 )
 
-// window is which buckets can hold a partner of a B, as long as its time stays in [from, to).
-type window struct {
-	from, to     int64
-	open, sealed uint64
-	unsure       uint64  // of the sealed: no filter yet, always maybe
-	consulted    int     // sealed buckets
-	predicted    float64 // probability that an absent key gets a maybe
-}
-
 // NewTask makes the task of a ring, whose open buckets get their indexes again and whose sealed ones their
 // filters, by the helper; until then they are maybe.
 func newTask(cfg *Config, ring *buckets.Ring) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg),
-		set: fusefilter.NewSet(cfg.Filter, cfg.Slots, cfg.Summary)}
+		set: fusefilter.NewSet(cfg.Filter, cfg.Slots)}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)
 		b := ring.AtSlot(slot)
@@ -220,12 +209,11 @@ func (t *Task) bookBloom() {
 	t.bloomWrong = wrong
 }
 
-// gather hashes the keys, decides by time which sealed buckets each B may ask, and counts that.
+// gather hashes the keys, finds by time which buckets the B may ask, and counts that.
 func (t *Task) gather(rows []slice) {
-	t.hashes, t.masks = t.hashes[:0], t.masks[:0]
-	t.window = window{} // buckets may have changed since the last batch
-	w := &t.window
-	var anyOpen uint64
+	t.hashes = t.hashes[:0]
+	t.win.reset()
+	w := t.win.now
 	counted := 0
 	for _, s := range rows {
 		c := s.chunk
@@ -233,64 +221,33 @@ func (t *Task) gather(rows []slice) {
 			if at := c.Time[row]; at < w.from || at >= w.to {
 				t.stats.consult(w, len(t.hashes)-counted)
 				counted = len(t.hashes)
-				t.moveWindow(at)
-				anyOpen |= w.open
+				w = t.moveWindow(at)
 			}
 			t.hashes = append(t.hashes, t.rowHash(c, row))
-			t.masks = append(t.masks, w.sealed)
 		}
 	}
 	t.stats.consult(w, len(t.hashes)-counted)
-	w.open = anyOpen
-}
-
-// moveWindow finds the buckets that can hold an A with tB - after <= tA <= tB + before, and for which other times
-// the answer is the same.
-func (t *Task) moveWindow(at int64) {
-	width := t.cfg.Width
-	lowest, highest := buckets.EpochOf(at-t.cfg.After, width), buckets.EpochOf(at+t.cfg.Before, width)
-	w := window{
-		from: max(lowest*width+t.cfg.After, highest*width-t.cfg.Before),
-		to:   min((lowest+1)*width+t.cfg.After, (highest+1)*width-t.cfg.Before),
-	}
-	for slot := range t.cfg.Slots {
-		b := t.ring.AtSlot(slot)
-		if b == nil || b.Epoch < lowest || b.Epoch > highest {
-			continue
-		}
-		if b.State() != buckets.Sealed {
-			w.open |= 1 << slot
-		}
-		if !b.Empty() {
-			w.sealed |= 1 << slot
-			if t.set.State(slot) == fusefilter.Maybe {
-				w.unsure |= 1 << slot
-			}
-		}
-	}
-	if w.unsure == 0 || !t.cfg.Filter.InRAM() {
-		w.consulted = bits.OnesCount64(w.sealed)
-		w.predicted = t.set.Predict(w.sealed)
-	}
-	t.window = w
 }
 
 // findCandidates asks open indexes and filters, and reads what the filters let through.
 func (t *Task) findCandidates(rows []slice) error {
-	n := len(t.hashes)
 	t.cands, t.probes = t.cands[:0], t.probes[:0]
-	t.heads = slices.Grow(t.heads[:0], n)[:n]
-	for m := t.window.open; m != 0; m &= m - 1 {
+	for m := t.win.open; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros64(m)
 		t.askIndex(t.index[slot], slot, inArena)
 		t.askIndex(t.part[slot].OpenIndex, slot, inPart)
 	}
-	t.set.Probe(t.hashes, t.masks)
-	for i, mask := range t.masks {
+	t.hits = t.set.Probe(t.hashes, t.win.sealed, t.hits[:0])
+	for _, h := range t.hits {
+		mask := h.Mask
+		if t.win.several { // a B asks those of its own window
+			chunk, row := locate(rows, int(h.Pos))
+			mask &= t.moveWindow(chunk.Time[row]).sealed
+		}
 		for ; mask != 0; mask &= mask - 1 {
 			slot := bits.TrailingZeros64(mask)
 			for run := range t.ring.AtSlot(slot).Runs() {
-				t.probes = append(t.probes, buckets.Probe{Hash: t.hashes[i], Slot: uint16(slot), Run: uint16(run), Tag: uint32(i)})
+				t.probes = append(t.probes, buckets.Probe{Hash: t.hashes[h.Pos], Slot: uint16(slot), Run: uint16(run), Tag: h.Pos})
 			}
 		}
 	}
@@ -307,16 +264,25 @@ func (t *Task) findCandidates(rows []slice) error {
 	return nil
 }
 
+// locate finds the row at a position of the batch.
+func locate(rows []slice, pos int) (*Chunk, uint32) {
+	for _, s := range rows {
+		if pos < len(s.rows) {
+			return s.chunk, s.rows[pos]
+		}
+		pos -= len(s.rows)
+	}
+	panic("core: a position beyond the batch")
+}
+
 // askIndex asks one index for the whole batch.
 func (t *Task) askIndex(x *fusefilter.OpenIndex, slot int, in place) {
 	if x == nil {
 		return
 	}
-	x.FindBatch(t.hashes, t.heads)
-	for i, head := range t.heads {
-		if head != fusefilter.NoRow {
-			t.cands = append(t.cands, candidate{pos: uint32(i), slot: uint16(slot), in: in, at: head})
-		}
+	t.found = x.FindBatch(t.hashes, t.found[:0])
+	for _, f := range t.found {
+		t.cands = append(t.cands, candidate{pos: f.Pos, slot: uint16(slot), in: in, at: f.Head})
 	}
 }
 

@@ -142,7 +142,7 @@ type Config struct {
 	Slots         int
 	Cardinality   Cardinality
 	Filter        fusefilter.Kind
-	Summary       bool
+	Summary       bool // filters of sealed buckets become lanes, which one look answers for
 	BatchSize     int
 	KeepUnmatched bool // fill Output.UnmatchedA and UnmatchedB
 	Drain         bool // partitions that have ended are left out, and the end closes everything (rule 15)

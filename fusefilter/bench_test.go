@@ -3,6 +3,7 @@ package fusefilter
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ import (
 
 const (
 	benchSlots = 16
-	benchBatch = 1024
+	benchBatch = 16384
 	benchAsk   = 1 << 20 // distinct hashes that are asked; 8 MiB, read in order
 )
 
@@ -24,27 +25,23 @@ func randomHashes(rng *rand.Rand, n int) []uint64 {
 }
 
 // benchSet is a set of 16 sealed slots with the keys spread evenly.
-func benchSet(b *testing.B, kind Kind, keys int, summary bool) *Set {
+func benchSet(b *testing.B, kind Kind, keys int, lanes bool) *Set {
 	b.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var builder Builder
-	s := NewSet(kind, benchSlots, summary)
-	var union []uint64
+	s := NewSet(kind, benchSlots)
+	var all [][]uint64
 	for slot := range benchSlots {
 		h := randomHashes(rng, keys/benchSlots)
-		union = append(union, h...)
+		all = append(all, slices.Clone(h))
 		f, err := builder.Build(kind, h)
 		if err != nil {
 			b.Fatal(err)
 		}
 		s.Install(slot, f)
 	}
-	if summary {
-		sum, err := builder.BuildSummary(kind, union, s.Cover(^uint64(0)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		s.InstallSummary(sum)
+	if lanes {
+		lay(b, s, 1<<benchSlots-1, all)
 	}
 	return s
 }
@@ -54,25 +51,20 @@ func BenchmarkProbe(b *testing.B) {
 	ask := randomHashes(rand.New(rand.NewPCG(3, 4)), benchAsk)
 	for _, keys := range []int{1_000_000, 5_000_000} {
 		for _, kind := range filterKinds {
-			for _, summary := range []bool{true, false} {
-				onOff := map[bool]string{true: "on", false: "off"}[summary]
-				b.Run(fmt.Sprintf("keys=%dM/filter=%s/summary=%s", keys/1_000_000, kind, onOff), func(b *testing.B) {
-					s := benchSet(b, kind, keys, summary)
-					masks := make([]uint64, benchBatch)
+			for _, lanes := range []bool{true, false} {
+				onOff := map[bool]string{true: "on", false: "off"}[lanes]
+				b.Run(fmt.Sprintf("keys=%dM/filter=%s/lanes=%s", keys/1_000_000, kind, onOff), func(b *testing.B) {
+					s := benchSet(b, kind, keys, lanes)
+					var hits []Hit
 					left := 0
 					b.ReportAllocs()
 					b.ResetTimer()
 					for done, at := 0, 0; done < b.N; done += benchBatch {
-						for i := range masks {
-							masks[i] = 1<<benchSlots - 1
-						}
-						s.Probe(ask[at:at+benchBatch], masks)
-						for _, m := range masks {
-							left += int(nonzero(m))
-						}
+						hits = s.Probe(ask[at:at+benchBatch], 1<<benchSlots-1, hits[:0])
+						left += len(hits)
 						at = (at + benchBatch) % benchAsk
 					}
-					b.ReportMetric(100*float64(left)/float64(s.Stats().Hashes), "fp-%")
+					b.ReportMetric(100*float64(left)/float64(s.Stats().Hashes), "hits-%")
 					b.ReportMetric(float64(s.Bytes())/1e6, "MB")
 				})
 			}
@@ -115,11 +107,11 @@ func BenchmarkOpenFind(b *testing.B) {
 					ask[i] = have[rng.IntN(rows)]
 				}
 			}
-			heads := make([]uint32, benchBatch)
+			var found []Found
 			b.ReportAllocs()
 			b.ResetTimer()
 			for done, at := 0, 0; done < b.N; done += benchBatch {
-				x.FindBatch(ask[at:at+benchBatch], heads)
+				found = x.FindBatch(ask[at:at+benchBatch], found[:0])
 				at = (at + benchBatch) % benchAsk
 			}
 			b.ReportMetric(float64(x.Bytes())/rows, "B/row")
@@ -172,5 +164,22 @@ func BenchmarkBuild(b *testing.B) {
 				b.ReportMetric(f.BitsPerKey(), "bits/key")
 			})
 		}
+	}
+}
+
+// BenchmarkLane adds one bucket to lanes of sixteen.
+func BenchmarkLane(b *testing.B) {
+	for _, keys := range []int{312_500} {
+		s := benchSet(b, Fuse16, 16*keys, true)
+		l, mask := s.Lanes()
+		h := randomHashes(rand.New(rand.NewPCG(13, 14)), keys)
+		var builder Builder
+		for range b.N {
+			if _, _, err := builder.AddLanes(l, mask, []Part{{3, h}}, s.Cover(mask)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(keys), "ns/key")
+		b.ReportMetric(8*float64(l.Bytes())/float64(16*keys), "bits/key")
 	}
 }

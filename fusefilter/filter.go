@@ -1,7 +1,6 @@
 package fusefilter
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/FastFilter/xorfilter"
@@ -14,11 +13,16 @@ type fingerprint interface{ uint8 | uint16 | uint32 }
 // own. It asks what xorfilter's Contains asks, in two steps, so that a batch can share the first between
 // filters of one seed (TestSameAnswerAsLibrary holds the two together).
 type table[T fingerprint] struct {
+	geometry
 	cells []T
-	seed  uint64
-	span  uint32 // start of a key's three segments is spread over [0, span)
-	seg   uint32 // segment length, a power of two
-	mask  uint32 // seg - 1
+}
+
+// geometry is where a key's three cells lie. kernel.h has the same struct.
+type geometry struct {
+	seed uint64 // that hashes are mixed with
+	span uint32 // the first of the three segments starts somewhere in [0, span)
+	seg  uint32 // segment length, a power of two
+	mask uint32 // seg - 1
 }
 
 // mix is the hash that a filter of this seed works with (murmur3's finalizer, as xorfilter has it).
@@ -34,12 +38,7 @@ func mix(hash, seed uint64) uint64 {
 // residue is 0 for every mixed hash that the table was built with, and for one in 2^8, 2^16 or 2^32
 // others, by the bits of a cell. One of the three places lies in each of three neighbouring segments.
 func (t *table[T]) residue(m uint64) T {
-	hi, _ := bits.Mul64(m, uint64(t.span))
-	a := uint32(hi)
-	b := a + t.seg
-	c := b + t.seg
-	b ^= uint32(m>>18) & t.mask
-	c ^= uint32(m) & t.mask
+	a, b, c := t.places(m)
 	return T(m^m>>32) ^ t.cells[a] ^ t.cells[b] ^ t.cells[c]
 }
 
@@ -47,11 +46,8 @@ func (t *table[T]) residue(m uint64) T {
 // lives in its builder and is overwritten by the next build.
 func (t *table[T]) take(f *xorfilter.BinaryFuse[T]) {
 	*t = table[T]{
-		cells: append(make([]T, 0, len(f.Fingerprints)), f.Fingerprints...),
-		seed:  f.Seed,
-		span:  f.SegmentCountLength,
-		seg:   f.SegmentLength,
-		mask:  f.SegmentLengthMask,
+		geometry: geometry{f.Seed, f.SegmentCountLength, f.SegmentLength, f.SegmentLengthMask},
+		cells:    append(make([]T, 0, len(f.Fingerprints)), f.Fingerprints...),
 	}
 }
 

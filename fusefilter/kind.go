@@ -43,6 +43,19 @@ func ParseKind(name string) (Kind, error) {
 // *maybe*.
 func (k Kind) InRAM() bool { return k == Fuse8 || k == Fuse16 || k == Fuse32 }
 
+// cellBits is the width of a fingerprint in bits, 0 of kinds without.
+func (k Kind) cellBits() int {
+	switch k {
+	case Fuse8:
+		return 8
+	case Fuse16:
+		return 16
+	case Fuse32:
+		return 32
+	}
+	return 0
+}
+
 // BloomBits is the number of bits a key of the store's filter that PerFilter(Bloom) is about.
 const BloomBits = 10
 
@@ -81,21 +94,10 @@ func cacheLocalBloom(bitsPerKey, probes, line float64) float64 {
 //
 //	1 − (1 − p)^n     with p = PerFilter(k)
 //
-// This is what a probe pays that asks n sealed buckets without a summary.
+// This is what a probe pays that asks n sealed buckets, whether their filters stand alone or in lanes.
 func Predict(k Kind, n int) float64 {
 	if n <= 0 {
 		return 0
 	}
 	return -math.Expm1(float64(n) * math.Log1p(-PerFilter(k)))
-}
-
-// PredictSummary is the same with a summary of kind sum before `covered` of the filters, for a hash that
-// is in none of the covered buckets, asked or not. Those in `alone` are asked in any case, the covered
-// ones only when the summary lets the hash through:
-//
-//	1 − (1 − p)^alone × ( (1 − s) + s × (1 − p)^covered )     with s = PerFilter(sum)
-func PredictSummary(k Kind, alone int, sum Kind, covered int) float64 {
-	a, c := Predict(k, alone), Predict(k, covered)
-	behind := PerFilter(sum) * c // the summary and one behind it both say maybe
-	return a + (1-a)*behind
 }

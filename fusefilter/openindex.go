@@ -3,6 +3,7 @@ package fusefilter
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // NoRow is the row number that stands for "no row".
@@ -239,20 +240,17 @@ func (x *OpenIndex) Next(row uint32) (older uint32, ok bool) {
 	return older, older != NoRow
 }
 
-// FindBatch puts the newest row of hashes[i] into heads[i], NoRow where the hash is absent. heads is at
-// least as long as hashes. It allocates nothing.
-func (x *OpenIndex) FindBatch(hashes []uint64, heads []uint32) {
-	heads = heads[:len(hashes)]
-	words, mult, shift := x.tags, x.mult, x.shift
-	for i, h := range hashes {
-		group, tags := place(h, mult, shift)
-		word := words[group]
-		if equalTags(word, tags) == 0 && !full(word) {
-			heads[i] = NoRow
-			continue
-		}
-		heads[i], _ = x.Find(h)
+// Found says that hash Pos of a batch is there, and its newest row. kernel.h has the same struct.
+type Found struct{ Pos, Head uint32 }
+
+// FindBatch appends to out which of the hashes are there, in their order. It allocates nothing but room in out.
+func (x *OpenIndex) FindBatch(hashes []uint64, out []Found) []Found {
+	if len(hashes) == 0 || x.used == 0 {
+		return out
 	}
+	out = slices.Grow(out, len(hashes)+1)
+	n := findOpen(x, hashes, out[len(out):cap(out)])
+	return out[:len(out)+n]
 }
 
 // Undo takes the rows from fromRow on out again, as if they had never been inserted. hashes[i] is the hash

@@ -20,35 +20,26 @@ type Set struct {
 	kind  Kind
 	slots int
 
-	empty    uint64 // slots that are *no*
-	filtered uint64 // slots with a filter; what is in neither is *maybe*
-	filters  [MaxSlots]*Filter
-	epoch    [MaxSlots]uint64 // raised whenever a slot's bucket may be another one, or have other keys
+	empty    uint64            // slots that are *no*
+	filtered uint64            // slots with a filter, alone or in a lane; what is in neither is *maybe*
+	laned    uint64            // of these, the ones whose filter is a lane of lanes
+	lanes    *Lanes            // nil without
+	filters  [MaxSlots]*Filter // of the others
+	epoch    [MaxSlots]uint64  // raised whenever a slot's bucket may be another one, or have other keys
 
-	// What Probe reads: the tables of the filters side by side. Only the array of the set's kind is used.
-	t8  [MaxSlots]table[uint8]
-	t16 [MaxSlots]table[uint16]
-	t32 [MaxSlots]table[uint32]
-
-	summarise bool
-	sum       *Filter // nil without a summary
-	covered   uint64  // slots that a *no* of sum clears; always a part of filtered
-
-	probes Stats
-	work   scratch
+	hashes, hits uint64 // see Stats
 }
 
 // NewSet makes a set of 1 to MaxSlots slots for filters of one kind. Every slot is *maybe* until it is
-// told otherwise: after a restart the buckets are there before their filters are. With summary false no
-// summary is ever installed.
-func NewSet(kind Kind, slots int, summary bool) *Set {
+// told otherwise: after a restart the buckets are there before their filters are.
+func NewSet(kind Kind, slots int) *Set {
 	if slots < 1 || slots > MaxSlots {
 		panic(fmt.Sprintf("fusefilter: a set of %d slots (1 to %d)", slots, MaxSlots))
 	}
 	if int(kind) >= len(kindNames) {
 		panic(fmt.Sprintf("fusefilter: a set of %s", kind))
 	}
-	return &Set{kind: kind, slots: slots, summarise: summary}
+	return &Set{kind: kind, slots: slots}
 }
 
 // Kind is the kind of the filters.
@@ -68,30 +59,26 @@ func (s *Set) SetEmpty(slot int) {
 	s.empty |= 1 << slot
 }
 
-// Clear says that the slot's bucket was dropped and there is none: the slot answers *no*, the filter's
-// memory is released, and no summary covers the slot from now on.
+// Clear says that the slot's bucket was dropped and there is none: the slot answers *no*, and no lanes that are being
+// built cover it.
 func (s *Set) Clear(slot int) { s.SetEmpty(slot) }
 
 // Install gives the slot the filter of its sealed bucket: of all its keys. The filter is shared, not
-// copied. A nil filter, or one of a kind that is not in RAM, is *maybe*; one without keys is *no*. The slot is not covered
-// by the summary, which was built before this bucket was sealed.
+// copied. A nil filter, or one of a kind that is not in RAM, is *maybe*; one without keys is *no*. It stands alone until
+// lanes are installed that cover it.
 func (s *Set) Install(slot int, f *Filter) {
 	s.reset(slot)
 	s.place(slot, f)
 }
 
-// Replace gives the slot a new filter of the same bucket, rebuilt over those of its keys that still wait.
-// The summary goes on covering the slot: it was built with these keys and more. The slot must have a
-// filter already.
+// Replace gives the slot a new filter of the same bucket, rebuilt over those of its keys that still wait. Lanes that are
+// being built with all of its keys may still take its place. The slot must have a filter already.
 func (s *Set) Replace(slot int, f *Filter) {
 	if s.State(slot) != Filtered {
 		panic(fmt.Sprintf("fusefilter: replace in slot %d, which has no filter", slot))
 	}
 	s.release(slot)
 	s.place(slot, f)
-	if s.State(slot) != Filtered {
-		s.uncover(slot)
-	}
 }
 
 // place puts a filter into a slot that was reset.
@@ -108,7 +95,6 @@ func (s *Set) place(slot int, f *Filter) {
 		panic(fmt.Sprintf("fusefilter: a filter of %s in a set of %s", f.kind, s.kind))
 	}
 	s.filters[slot] = f
-	s.t8[slot], s.t16[slot], s.t32[slot] = f.t8, f.t16, f.t32
 	s.filtered |= 1 << slot
 }
 
@@ -116,7 +102,7 @@ func (s *Set) place(slot int, f *Filter) {
 func (s *Set) reset(slot int) {
 	s.check(slot)
 	s.release(slot)
-	s.uncover(slot)
+	s.epoch[slot]++
 }
 
 // release makes a slot *maybe* and lets go of its filter.
@@ -125,17 +111,45 @@ func (s *Set) release(slot int) {
 	s.empty &^= bit
 	s.filtered &^= bit
 	s.filters[slot] = nil
-	s.t8[slot], s.t16[slot], s.t32[slot] = table[uint8]{}, table[uint16]{}, table[uint32]{}
-}
-
-// uncover takes a slot out of the cover of the summary that is installed, and of any that is being built.
-func (s *Set) uncover(slot int) {
-	s.epoch[slot]++
-	s.covered &^= 1 << slot
-	if s.covered == 0 {
-		s.sum = nil // it could clear nothing any more
+	s.laned &^= bit
+	if s.laned == 0 {
+		s.lanes = nil
 	}
 }
+
+// Cover takes down those slots of the mask that lanes could have now: the ones with a filter, whose buckets are sealed and
+// will get no more keys.
+func (s *Set) Cover(mask uint64) Cover {
+	return Cover{set: s, mask: mask & s.filtered, epoch: s.epoch}
+}
+
+// InstallLanes puts lanes in place of those before, and of the filters of the slots that they cover. It returns these
+// slots: those of the cover whose bucket is still the same. 0 means that the lanes were not installed: none is left, or the
+// cover was taken from another set.
+func (s *Set) InstallLanes(l *Lanes) uint64 {
+	if l.cover.set != s {
+		return 0
+	}
+	covered := l.cover.mask & s.filtered
+	for m := covered; m != 0; m &= m - 1 {
+		slot := bits.TrailingZeros64(m)
+		if l.cover.epoch[slot] != s.epoch[slot] {
+			covered &^= 1 << slot
+		}
+	}
+	if covered == 0 {
+		return 0
+	}
+	s.filtered &^= s.laned &^ covered // *maybe* again: their lanes are gone
+	s.lanes, s.laned = l, covered
+	for m := covered; m != 0; m &= m - 1 {
+		s.filters[bits.TrailingZeros64(m)] = nil
+	}
+	return covered
+}
+
+// Lanes are the lanes installed and the slots that they answer for, nil and 0 without.
+func (s *Set) Lanes() (*Lanes, uint64) { return s.lanes, s.laned }
 
 func (s *Set) check(slot int) {
 	if uint(slot) >= uint(s.slots) {
@@ -166,29 +180,41 @@ func (s *Set) State(slot int) State {
 	return Maybe
 }
 
-// Filter is the filter of the slot, nil where there is none.
+// Filter is the filter of a slot where it stands alone, else nil.
 func (s *Set) Filter(slot int) *Filter {
 	s.check(slot)
 	return s.filters[slot]
 }
 
+// Keys is how many keys the filter of a slot has, 0 where there is none.
+func (s *Set) Keys(slot int) int {
+	s.check(slot)
+	switch {
+	case s.filters[slot] != nil:
+		return s.filters[slot].keys
+	case s.laned>>slot&1 != 0:
+		return s.lanes.keys[slot]
+	}
+	return 0
+}
+
 // Filtered is the mask of the slots with a filter.
 func (s *Set) Filtered() uint64 { return s.filtered }
 
-// Bytes is the memory of all fingerprints, the summary's included.
+// Bytes is the memory of all fingerprints.
 func (s *Set) Bytes() int {
 	n := 0
-	for m := s.filtered; m != 0; m &= m - 1 {
+	for m := s.filtered &^ s.laned; m != 0; m &= m - 1 {
 		n += s.filters[bits.TrailingZeros64(m)].Bytes()
 	}
-	if s.sum != nil {
-		n += s.sum.Bytes()
+	if s.lanes != nil {
+		n += s.lanes.Bytes()
 	}
 	return n
 }
 
 // Predict is the probability that a probe of this mask finds a filter that says *maybe*, for a hash that
-// is in no sealed bucket: Predict or PredictSummary of the filters that the mask asks now. Slots without a
+// is in no sealed bucket (the function Predict, of the filters that the mask asks now). Slots without a
 // filter count for nothing, they are no false positives.
 //
 // A set of a kind that is not in RAM has no filters to count. There every slot of the mask that is not empty
@@ -198,11 +224,5 @@ func (s *Set) Predict(mask uint64) float64 {
 	if !s.kind.InRAM() {
 		return Predict(s.kind, bits.OnesCount64(mask&(1<<s.slots-1)&^s.empty))
 	}
-	asked := mask & s.filtered
-	covered := bits.OnesCount64(asked & s.covered)
-	alone := bits.OnesCount64(asked) - covered
-	if s.sum == nil {
-		return Predict(s.kind, alone)
-	}
-	return PredictSummary(s.kind, alone, s.sum.kind, covered)
+	return Predict(s.kind, bits.OnesCount64(mask&s.filtered))
 }

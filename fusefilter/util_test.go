@@ -3,6 +3,7 @@ package fusefilter
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -89,4 +90,41 @@ func mustPanic(t *testing.T, what string, f func()) {
 		}
 	}()
 	f()
+}
+
+// probeMasks probes each hash for the slots of its own mask and leaves in it those that may hold the hash.
+func probeMasks(s *Set, hashes, masks []uint64) {
+	var ask uint64
+	for _, m := range masks[:len(hashes)] {
+		ask |= m
+	}
+	answers := make([]uint64, len(hashes))
+	for _, h := range s.Probe(hashes, ask, nil) {
+		answers[h.Pos] |= h.Mask
+	}
+	for i, m := range answers {
+		masks[i] &= m
+	}
+}
+
+// lay builds lanes of the slots of a mask, of the keys given, and installs them.
+func lay(t testing.TB, s *Set, mask uint64, keys [][]uint64) *Lanes {
+	t.Helper()
+	cover := s.Cover(mask)
+	l, _, err := new(Builder).NewLanes(s.Kind(), s.Slots(), partsOf(cover.Mask(), keys), cover)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.InstallLanes(l); got != mask {
+		t.Fatalf("the lanes cover %b, want %b", got, mask)
+	}
+	return l
+}
+
+func partsOf(mask uint64, keys [][]uint64) (parts []Part) {
+	for m := mask; m != 0; m &= m - 1 {
+		slot := bits.TrailingZeros64(m)
+		parts = append(parts, Part{slot, keys[slot]})
+	}
+	return parts
 }

@@ -1,0 +1,133 @@
+package fusefilter
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Part is one bucket of a Lanes to be built: the distinct hashes of all its keys, in any order, and the slot. Hashes are
+// only read.
+type Part struct {
+	Slot   int
+	Hashes []uint64
+}
+
+// ErrNoFit is in the chain of the error when a bucket does not fit beside the lanes that stand: it has more keys than
+// they were made for, or none of its places can be settled with their seed. Building all of them anew helps.
+var ErrNoFit = errors.New("fusefilter: the bucket does not fit into the lanes")
+
+// laneSeeds is how many seeds are tried when all lanes are built anew.
+const laneSeeds = 16
+
+// AddLanes makes new Lanes out of those of a Set that still cover a slot (base and its slots of keep) and more
+// buckets. base itself is only read.
+func (b *Builder) AddLanes(base *Lanes, keep uint64, parts []Part, cover Cover) (*Lanes, time.Duration, error) {
+	start := time.Now()
+	if err := b.before(base.kind, parts); err != nil {
+		return nil, 0, err
+	}
+	l := *base
+	l.cover, l.keys = cover, [MaxSlots]int{}
+	for m := keep; m != 0; m &= m - 1 {
+		slot := bits.TrailingZeros64(m)
+		l.keys[slot] = base.keys[slot]
+	}
+	for _, p := range parts {
+		if len(p.Hashes) > l.capacity {
+			return nil, 0, fmt.Errorf("%w: %d keys in lanes for %d", ErrNoFit, len(p.Hashes), l.capacity)
+		}
+	}
+	l.rows = append(make([]uint64, 0, len(base.rows)), base.rows...)
+	if err := b.fill(&l, parts); err != nil {
+		return nil, 0, err
+	}
+	return &l, time.Since(start), nil
+}
+
+// NewLanes makes Lanes for sets of so many slots out of nothing, with room for buckets of the size of the largest part.
+func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*Lanes, time.Duration, error) {
+	start := time.Now()
+	if !kind.InRAM() || len(parts) == 0 {
+		return nil, 0, fmt.Errorf("%w: lanes of %s for %d buckets", ErrBuild, kind, len(parts))
+	}
+	if err := b.before(kind, parts); err != nil {
+		return nil, 0, err
+	}
+	l := Lanes{kind: kind, words: rowWords(kind, slots), cover: cover}
+	for _, p := range parts {
+		l.capacity = max(l.capacity, len(p.Hashes))
+	}
+	l.capacity += l.capacity / 64 // buckets of one stream differ a little
+	l.geometry = geometryFor(l.capacity)
+	l.rows = make([]uint64, l.size()*l.words)
+	var err error
+	for try := range uint64(laneSeeds) {
+		l.seed = mix(try, 0x9e3779b97f4a7c15)
+		if err = b.fill(&l, parts); err == nil {
+			return &l, time.Since(start), nil
+		}
+	}
+	return nil, 0, err
+}
+
+// before is the tests' hook.
+func (b *Builder) before(kind Kind, parts []Part) error {
+	if b.Before == nil {
+		return nil
+	}
+	keys := 0
+	for _, p := range parts {
+		keys += len(p.Hashes)
+	}
+	if err := b.Before(kind, keys); err != nil {
+		return fmt.Errorf("%w: lanes of %d hashes: %w", ErrBuild, keys, err)
+	}
+	return nil
+}
+
+// fill writes the lanes of the parts.
+func (b *Builder) fill(l *Lanes, parts []Part) error {
+	for _, p := range parts {
+		var err error
+		switch l.kind {
+		case Fuse8:
+			err = fillLane(l, p, &b.peel, &b.cells8)
+		case Fuse16:
+			err = fillLane(l, p, &b.peel, &b.cells16)
+		case Fuse32:
+			err = fillLane(l, p, &b.peel, &b.cells32)
+		}
+		if err != nil {
+			return err
+		}
+		l.keys[p.Slot] = len(p.Hashes)
+	}
+	return nil
+}
+
+// fillLane settles the keys of one bucket and writes its cells. Every key is asked for before the lane counts as built.
+func fillLane[T fingerprint](l *Lanes, p Part, work *peeling, cells *[]T) error {
+	if !work.order(&l.geometry, p.Hashes) {
+		return fmt.Errorf("%w: %d keys with seed %x", ErrNoFit, len(p.Hashes), l.seed)
+	}
+	n := l.size()
+	if cap(*cells) < n {
+		*cells = make([]T, n)
+	}
+	t := table[T]{l.geometry, (*cells)[:n]}
+	clear(t.cells)
+	work.assign(func(m uint64, a, b, c uint32) {
+		t.cells[a] = T(m^m>>32) ^ t.cells[b] ^ t.cells[c]
+	})
+	var wrong T
+	for _, h := range p.Hashes {
+		wrong |= t.residue(mix(h, l.seed))
+	}
+	if wrong != 0 {
+		return fmt.Errorf("%w: a lane denies a hash that it was built with", ErrBuild)
+	}
+	setLane(l, p.Slot, t.cells)
+	return nil
+}
