@@ -418,7 +418,7 @@ func TestFingerprint(t *testing.T) {
 	for x, change := range []func(*Config){
 		func(c *Config) { c.Seed++ }, func(c *Config) { c.Pending++ }, func(c *Config) { c.BEvents++ },
 		func(c *Config) { c.MatchRate += 1e-6 }, func(c *Config) { c.RecordBytes = 257 },
-		func(c *Config) { c.OneToMany = true }, func(c *Config) { c.Ages[0]++; c.Ages[0] += time.Millisecond - 1 },
+		func(c *Config) { c.OneToMany = true }, func(c *Config) { c.Steady = true }, func(c *Config) { c.Ages[0]++; c.Ages[0] += time.Millisecond - 1 },
 	} {
 		c := small()
 		change(&c)
@@ -442,6 +442,9 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		g.AppendB(value, x)
 		g.AppendAKey(key, x)
 		g.AppendBKey(key, x)
+		g.PutA(value[:256], x, x > 0)
+		g.PutB(value[:256], x, false)
+		g.HasA(x)
 		g.PartnerOf(x)
 		if i, ok := g.Expected(x); ok {
 			v.Match(x, i)
