@@ -107,28 +107,8 @@ func (t *template) fill(v []byte, number, time int64, price uint64) {
 func (g *Gen) AppendA(dst []byte, i int64) []byte {
 	n := len(dst)
 	dst = append(dst, g.tmplA[0].text...)
-	g.PutA(dst[n:], i, true)
+	g.putA(dst[n:], i, true)
 	return dst
-}
-
-// PutA writes the JSON value of A record i over dst, which has RecordBytes bytes, and returns the key in it and the event
-// time in ms. With again dst holds the value of an A record of such a workload, and only what differs is written: the
-// cheapest way to make many records.
-func (g *Gen) PutA(dst []byte, i int64, again bool) (key []byte, time int64) {
-	h := mix(uint64(i) + g.a.salt)
-	t := &g.tmplA[0]
-	if !again {
-		copy(dst, t.text)
-	}
-	time = g.TimeA(i)
-	t.fill(dst, i, time, h>>40)
-	g.keys.put(dst[t.key:], uint64(i))
-	putDec8(dst[t.customer:], h&(1<<26-1))
-	if t.sku > 0 {
-		putDec8(dst[t.sku:], h>>20&(1<<19-1))
-		dst[t.quantities] = byte('1' + h%9)
-	}
-	return dst[t.key : t.key+g.cfg.KeyBytes], time
 }
 
 // AppendAKey appends the join key of A record i, KeyBytes bytes.
@@ -140,23 +120,8 @@ func (g *Gen) AppendAKey(dst []byte, i int64) []byte { return g.appendKey(dst, u
 func (g *Gen) AppendB(dst []byte, j int64) []byte {
 	n := len(dst)
 	dst = append(dst, g.tmplB[0].text...)
-	g.PutB(dst[n:], j, true)
+	g.putB(dst[n:], j, true, &fateMemo{})
 	return dst
-}
-
-// PutB is PutA for B record j.
-func (g *Gen) PutB(dst []byte, j int64, again bool) (key []byte, time int64) {
-	f := g.fate(j)
-	h := mix(uint64(j) + g.b.salt)
-	t := &g.tmplB[h>>62]
-	if again {
-		copy(dst, t.text[:t.head])
-	} else {
-		copy(dst, t.text)
-	}
-	t.fill(dst, j, f.time, h>>24&(1<<24-1))
-	g.keys.put(dst[t.key:], f.keyNumber(j))
-	return dst[t.key : t.key+g.cfg.KeyBytes], f.time
 }
 
 // AppendBKey appends the join key of B record j, KeyBytes bytes: what a record key
@@ -171,7 +136,7 @@ func (g *Gen) AppendBKey(dst []byte, j int64) []byte {
 func (g *Gen) RecordA(key, value []byte, i int64) (k, v []byte, time int64) {
 	n := len(value)
 	value = append(value, g.tmplA[0].text...)
-	k, time = g.PutA(value[n:], i, true)
+	k, time = g.putA(value[n:], i, true)
 	return append(key, k...), value, time
 }
 
@@ -180,7 +145,7 @@ func (g *Gen) RecordA(key, value []byte, i int64) (k, v []byte, time int64) {
 func (g *Gen) RecordB(key, value []byte, j int64) (k, v []byte, time int64) {
 	n := len(value)
 	value = append(value, g.tmplB[0].text...)
-	k, time = g.PutB(value[n:], j, true)
+	k, time = g.putB(value[n:], j, true, &fateMemo{})
 	return append(key, k...), value, time
 }
 

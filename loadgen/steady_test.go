@@ -143,17 +143,22 @@ func TestPutAgain(t *testing.T) {
 		c := small()
 		c.RecordBytes = max(size, smallestRecord(20))
 		g := mustNew(t, c)
+		w, again := g.NewWriter(), g.NewWriter()
 		a, b, fresh := make([]byte, c.RecordBytes), make([]byte, c.RecordBytes), make([]byte, c.RecordBytes)
+		y := int64(0)
 		for n := range 3000 {
 			x := rnd.Int64N(g.ACount())
-			key, at := g.PutA(a, x, n > 0)
-			if keyFresh, time := g.PutA(fresh, x, false); !bytes.Equal(a, fresh) || !bytes.Equal(key, keyFresh) || at != time || at != g.TimeA(x) ||
+			key, at := w.PutA(a, x, n > 0)
+			if keyFresh, time := again.PutA(fresh, x, false); !bytes.Equal(a, fresh) || !bytes.Equal(key, keyFresh) || at != time || at != g.TimeA(x) ||
 				!bytes.Equal(a, g.AppendA(nil, x)) || !bytes.Equal(key, g.AppendAKey(nil, x)) {
 				t.Fatalf("A %d: %s, anew %s", x, a, fresh)
 			}
-			x = rnd.Int64N(g.BCount())
-			key, at = g.PutB(b, x, n > 0)
-			if keyFresh, time := g.PutB(fresh, x, false); !bytes.Equal(b, fresh) || !bytes.Equal(key, keyFresh) || at != time || at != g.TimeB(x) ||
+			if x = y; rnd.IntN(50) == 0 { // mostly neighbours
+				x = rnd.Int64N(g.BCount())
+			}
+			y = (x + 1 + rnd.Int64N(3)) % g.BCount()
+			key, at = w.PutB(b, x, n > 0)
+			if keyFresh, time := again.PutB(fresh, x, false); !bytes.Equal(b, fresh) || !bytes.Equal(key, keyFresh) || at != time || at != g.TimeB(x) ||
 				!bytes.Equal(b, g.AppendB(nil, x)) || !bytes.Equal(key, g.AppendBKey(nil, x)) {
 				t.Fatalf("B %d: %s, anew %s", x, b, fresh)
 			}

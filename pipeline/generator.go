@@ -112,7 +112,7 @@ func (g *generator) open(side core.Side, part int, place int64) (reader, error) 
 		step = int64(c.PartitionsB)
 	}
 	g.resumed(side, place*step-step+int64(part)+1)
-	return &genReader{g: g, side: side, part: int32(part), step: step, place: place, size: c.RecordBytes}, nil
+	return &genReader{g: g, side: side, part: int32(part), step: step, place: place, size: c.RecordBytes, w: g.gen.NewWriter()}, nil
 }
 
 // readBytes of records are made at once: what is written is read again while it is still in the caches.
@@ -128,6 +128,7 @@ type genReader struct {
 	place  int64   // offset behind the last record, where reading goes on
 	places []int64 // behind the records of the last read, after the place before them
 	size   int     // bytes of a record
+	w      *loadgen.Writer
 
 	// What the arena holds is the last reader's records if it is where it was: then only what differs is written.
 	arena *byte
@@ -171,11 +172,11 @@ func (r *genReader) make(rec *projection.Record, value []byte, again bool) bool 
 	var time int64
 	switch {
 	case r.side == core.B:
-		key, time = r.g.gen.PutB(value, i, again)
+		key, time = r.w.PutB(value, i, again)
 	case !r.g.gen.HasA(i):
 		return false
 	default:
-		key, time = r.g.gen.PutA(value, i, again)
+		key, time = r.w.PutA(value, i, again)
 	}
 	*rec = projection.Record{Partition: r.part, Offset: offset, Key: key, Value: value, Timestamp: time}
 	return true
