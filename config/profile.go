@@ -20,6 +20,7 @@ type Profile struct {
 // Load describes the generated streams. Records carry event time; how fast they are read is another matter.
 type Load struct {
 	Pending     int64           // A that wait when measuring starts
+	Steady      bool            // A that would have been joined before the first B are left out (see loadgen.Config)
 	ARate       float64         // A events for each second of event time; 0 = auto: Pending A fill the window
 	BEvents     int64           // B events measured
 	BRate       float64         // B events for each second of event time; 0 = auto: the generator's own choice
@@ -54,6 +55,7 @@ func DefaultProfile() *Profile {
 func loadLeaves(l *Load) []leaf {
 	return []leaf{
 		countLeaf("load.pending", &l.Pending, 0, maxCount),
+		boolLeaf("load.steady", &l.Steady),
 		orAuto(rateLeaf("load.a_rate", &l.ARate), &l.ARate),
 		countLeaf("load.b_events", &l.BEvents, 1, maxCount),
 		orAuto(rateLeaf("load.b_rate", &l.BRate), &l.BRate),

@@ -32,16 +32,25 @@ type fate struct {
 	time int64
 }
 
-// fate finds the kind of j by going through the shares in order.
+// fate finds the kind of j.
 func (g *Gen) fate(j int64) fate {
-	n, matched := g.b.matched.at(uint64(j))
+	var m fateMemo
+	return g.fateMemo(j, &m)
+}
+
+// fateMemo is what fates of neighbouring B have in common.
+type fateMemo struct{ matched, odd slotMemo }
+
+// fateMemo finds the kind of j by going through the shares in order.
+func (g *Gen) fateMemo(j int64, m *fateMemo) fate {
+	n, matched := g.b.matched.atMemo(uint64(j), &m.matched)
 	if matched {
 		if i, ok := g.pair(n); ok {
 			return fate{KindMatched, i, g.b.inTime(j)}
 		}
 		return fate{KindNoHistory, -1, g.b.inTime(j)}
 	}
-	n, odd := g.b.odd.at(n)
+	n, odd := g.b.odd.atMemo(n, &m.odd)
 	if !odd {
 		return g.absent(j)
 	}

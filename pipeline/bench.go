@@ -249,7 +249,7 @@ func (w *waitingSource) Next(side core.Side, part int) (*core.Chunk, error) {
 func (b *bench) measureUnit(mem *results.MemSampler) error {
 	mem.Pause()
 	defer mem.Resume()
-	rounds, err := measureUnit(b.gen.gen)
+	rounds, err := measureUnit(b.gen.gen, 0)
 	b.unit = append(b.unit, rounds...)
 	return err
 }
