@@ -47,6 +47,8 @@ type Family interface {
 // valid until the next call.
 type RunSource interface {
 	Next() (key, value []byte, ok bool)
+	// Size is about how many bytes keys and values have in all.
+	Size() int64
 }
 
 // RunStats says what a WriteRun wrote.

@@ -21,8 +21,6 @@ import (
 	"unsafe"
 
 	"github.com/linxGnu/grocksdb"
-
-	"joinbench/internal/failpoint"
 )
 
 // Names of column families. That of a run carries the bucket's epoch and its own number, so that an old handle never
@@ -46,8 +44,6 @@ const (
 	manifestAhead = 64 << 10
 	// walLimit bounds the log that a restart reads.
 	walLimit = 96 << 20
-	// sstBatch is how many bytes of rows cross the C boundary in one call while a run is written.
-	sstBatch = 1 << 20
 )
 
 // Close frees what is shared; the stores are closed before.
@@ -60,10 +56,11 @@ type Rocks struct {
 	db     *grocksdb.DB
 	c      *C.jb_store
 
-	dbOpts, bucketOpts, journalOpts, metaOpts *grocksdb.Options
-	read, scan                                *grocksdb.ReadOptions
-	write, writeSync                          *grocksdb.WriteOptions
-	fixed                                     []*grocksdb.ColumnFamilyHandle // default, meta, journal
+	dbOpts, journalOpts, metaOpts *grocksdb.Options
+	bucketOpts, blockOpts         *grocksdb.Options // of sealed families; of block tables in them
+	read, scan                    *grocksdb.ReadOptions
+	write, writeSync              *grocksdb.WriteOptions
+	fixed                         []*grocksdb.ColumnFamilyHandle // default, meta, journal
 
 	mu       sync.Mutex // guards families: helper goroutines add and remove
 	families map[runName]*rocksFamily
@@ -252,83 +249,6 @@ func (r *Rocks) Write(w *Write) error {
 
 // SyncLog implements Backend.
 func (r *Rocks) SyncLog() error { return r.db.FlushWAL(true) }
-
-// WriteRun implements Backend: one SST, ingested into a family made for it.
-func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
-	name := runName{epoch, run}
-	path := filepath.Join(r.dir, fmt.Sprintf("ingest-%d.%d.sst", epoch, run))
-	stats, err := r.writeSST(path, rows)
-	if err != nil {
-		_ = os.Remove(path)
-		return nil, stats, err
-	}
-	if err := failpoint.Hit(failpoint.SSTFinish); err != nil {
-		return nil, stats, err
-	}
-	handle, err := r.db.CreateColumnFamily(r.bucketOpts, name.family())
-	if err != nil {
-		_ = os.Remove(path)
-		return nil, stats, err
-	}
-	f := &rocksFamily{name, handle}
-	liveC.families.Add(1)
-	r.mu.Lock()
-	r.families[name] = f
-	r.mu.Unlock()
-	if err := failpoint.Hit(failpoint.IngestBefore); err != nil {
-		return nil, stats, errors.Join(err, r.DropFamily(f))
-	}
-	ingest := made(&liveC.ingestOptions, grocksdb.NewDefaultIngestExternalFileOptions())
-	defer destroy(&liveC.ingestOptions, ingest)
-	ingest.SetMoveFiles(true)
-	ingest.SetSnapshotConsistency(false)
-	if err := r.db.IngestExternalFileCF(handle, []string{path}, ingest); err != nil {
-		return nil, stats, errors.Join(err, r.DropFamily(f), os.Remove(path))
-	}
-	return f, stats, failpoint.Hit(failpoint.IngestAfter)
-}
-
-// writeSST writes the rows into one table file. Its pages stay in the page cache: the filter's scan, the next matches
-// and the ingest read them.
-func (r *Rocks) writeSST(path string, rows RunSource) (stats RunStats, err error) {
-	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
-	defer C.free(unsafe.Pointer(cErr))
-	cPath := C.CString(path)
-	defer C.free(unsafe.Pointer(cPath))
-	w := made(&liveC.writers, C.jb_sst_new(cptr(r.bucketOpts), cPath, cErr))
-	defer func() { C.jb_sst_free(w); liveC.writers.Add(-1) }()
-	if err := takeErr(cErr); err != nil {
-		return stats, err
-	}
-	var keys, values []byte
-	var ends []uint32
-	put := func() error {
-		if len(ends) > 0 && C.jb_sst_put(w, C.size_t(len(ends)), bytePtr(keys), KeySize, bytePtr(values),
-			(*C.uint32_t)(&ends[0]), cErr) != 0 {
-			return takeErr(cErr)
-		}
-		keys, values, ends = keys[:0], values[:0], ends[:0]
-		return nil
-	}
-	for key, value, ok := rows.Next(); ok; key, value, ok = rows.Next() {
-		keys, values = append(keys, key...), append(values, value...)
-		ends = append(ends, uint32(len(values)))
-		if len(values) >= sstBatch {
-			if err := put(); err != nil {
-				return stats, err
-			}
-		}
-	}
-	if err := put(); err != nil {
-		return stats, err
-	}
-	var size C.uint64_t
-	if C.jb_sst_finish(w, &size, cErr) != 0 {
-		return stats, takeErr(cErr)
-	}
-	stats.Bytes = int64(size)
-	return stats, nil
-}
 
 // iterate is an iterator over a family and what closes it.
 func (r *Rocks) iterate(h *grocksdb.ColumnFamilyHandle) (it *grocksdb.Iterator, end func()) {

@@ -55,19 +55,11 @@ func (r *Rocks) makeOptions() {
 	o.SetStatsPersistPeriodSec(0)
 	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
 
-	r.bucketOpts = r.familyOptions(64 << 10) // nothing is ever put into a bucket's memtable
-	table := made(&liveC.tableOptions, grocksdb.NewDefaultBlockBasedTableOptions())
-	table.SetBlockSize(blockSize)
-	table.SetNoBlockCache(true)
-	table.SetFormatVersion(5)
-	if r.shared.bloom {
-		table.SetFilterPolicy(grocksdb.NewBloomFilterFull(bloomBits)) // which the table options own from here on
-		r.dbOpts.EnableStatistics()                                   // how often it was wrong
-		r.dbOpts.SetStatisticsLevel(grocksdb.StatisticsLevelExceptHistogramOrTimers)
+	// A bloom filter of RocksDB's own is for comparison, as people would have it: in block tables.
+	r.blockOpts, r.bucketOpts = r.sealedOptions(), r.sealedOptions()
+	if !r.shared.bloom {
+		C.jb_hash_tables(cptr(r.bucketOpts), KeySize, 8)
 	}
-	r.bucketOpts.SetBlockBasedTableFactory(table)
-	destroy(&liveC.tableOptions, table)
-	r.bucketOpts.SetDisableAutoCompactions(true)
 
 	r.journalOpts = r.familyOptions(r.shared.journal)
 	r.metaOpts = r.familyOptions(1 << 20)
@@ -81,12 +73,31 @@ func (r *Rocks) makeOptions() {
 	r.read = made(&liveC.access, grocksdb.NewDefaultReadOptions())
 	r.scan = made(&liveC.access, grocksdb.NewDefaultReadOptions())
 	r.scan.SetFillCache(false)
+	r.scan.SetTotalOrderSeek(true) // else a hash table is no ordered one
 	r.write = made(&liveC.access, grocksdb.NewDefaultWriteOptions())
 	r.writeSync = made(&liveC.access, grocksdb.NewDefaultWriteOptions())
 	r.writeSync.SetSync(true)
 	// A write that meets a dropped family must not poison the database (cases.md, B38).
 	r.write.SetIgnoreMissingColumnFamilies(true)
 	r.writeSync.SetIgnoreMissingColumnFamilies(true)
+}
+
+// sealedOptions are for families of sealed buckets, with block tables.
+func (r *Rocks) sealedOptions() *grocksdb.Options {
+	o := r.familyOptions(64 << 10) // nothing is ever put into a bucket's memtable
+	table := made(&liveC.tableOptions, grocksdb.NewDefaultBlockBasedTableOptions())
+	table.SetBlockSize(blockSize)
+	table.SetNoBlockCache(true)
+	table.SetFormatVersion(5)
+	if r.shared.bloom {
+		table.SetFilterPolicy(grocksdb.NewBloomFilterFull(bloomBits)) // which the table options own from here on
+		r.dbOpts.EnableStatistics()                                   // how often it was wrong
+		r.dbOpts.SetStatisticsLevel(grocksdb.StatisticsLevelExceptHistogramOrTimers)
+	}
+	o.SetBlockBasedTableFactory(table)
+	destroy(&liveC.tableOptions, table)
+	o.SetDisableAutoCompactions(true)
+	return o
 }
 
 func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
@@ -98,7 +109,7 @@ func (r *Rocks) familyOptions(buffer uint64) *grocksdb.Options {
 }
 
 func (r *Rocks) destroyOptions() {
-	destroy(&liveC.options, r.dbOpts, r.bucketOpts, r.journalOpts, r.metaOpts)
+	destroy(&liveC.options, r.dbOpts, r.bucketOpts, r.blockOpts, r.journalOpts, r.metaOpts)
 	destroy(&liveC.access, r.read, r.scan)
 	destroy(&liveC.access, r.write, r.writeSync)
 }

@@ -139,6 +139,10 @@ type runSource struct {
 	value []byte
 }
 
+func (s *runSource) Size() int64 {
+	return s.part.arena.filled() + int64(len(s.rows))*(KeySize+valueHeader+4)
+}
+
 func (s *runSource) Next() (key, value []byte, ok bool) {
 	if len(s.rows) == 0 {
 		return nil, nil, false

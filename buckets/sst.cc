@@ -3,25 +3,9 @@
 // Writing of table files. The C API makes its SstFileWriter with invalidate_page_cache, which throws every megabyte out
 // of the page cache as soon as it is written: the first read of each page of a bucket that was just sealed then went to
 // the disk (25 to 50 µs a lookup, and the whole table once more for the filter). It has no switch for that.
-#include <rocksdb/options.h>
 #include <rocksdb/sst_file_writer.h>
 
-#include <cstdint>
-#include <cstring>
-#include <string>
-
-namespace {
-
-// rocksdb_options_t of the C API is a struct whose only member is the Options.
-const rocksdb::Options& options_of(void* c_options) { return *static_cast<rocksdb::Options*>(c_options); }
-
-bool keep_error(const rocksdb::Status& s, char** err) {
-  if (s.ok()) return false;
-  if (*err == nullptr) *err = strdup(s.ToString().c_str());
-  return true;
-}
-
-}  // namespace
+#include "cxx.h"
 
 extern "C" {
 

@@ -65,6 +65,8 @@ func (k *keptRun) Next() (key, value []byte, ok bool) {
 	return k.keys[k.at-1], k.values[k.at-1], true
 }
 
+func (k *keptRun) Size() int64 { return 0 }
+
 func (f *frail) WriteRun(epoch int64, run int, rows buckets.RunSource) (fam buckets.Family, stats buckets.RunStats, err error) {
 	kept := &keptRun{}
 	for k, v, ok := rows.Next(); ok; k, v, ok = rows.Next() {

@@ -23,7 +23,7 @@ const (
 	OutputBefore  = "output.before"  // results are computed, none of them has left the process
 	OutputAfter   = "output.after"   // all have, nothing is committed
 	SSTFinish     = "sst.finish"     // a run is a file, and in no family
-	IngestBefore  = "ingest.before"  // its family is made, and does not have it
+	IngestBefore  = "ingest.before"  // the file is about to become a family
 	IngestAfter   = "ingest.after"   // the family has the file, and no mark says so
 	MarkBefore    = "mark.before"    // mark, bitmaps and journal cut are not written
 	MarkAfter     = "mark.after"     // they are
