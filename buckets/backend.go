@@ -16,10 +16,16 @@ type Backend interface {
 	WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error)
 	// ScanHashes appends the distinct hashes of a family in ascending order. Any goroutine.
 	ScanHashes(f Family, dst []uint64) ([]uint64, error)
+	// ScanLive is ScanHashes of those hashes that have a row below rows which is not set in used. Chunks of one hash count
+	// one by one.
+	ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error)
 	// ScanValues calls fn with each key and value in key order; the slices are valid during the call. Any goroutine.
 	ScanValues(f Family, fn func(key, value []byte) error) error
 	// DropFamily removes a family with its files. No lookup of it may follow. Any goroutine, one at a time.
 	DropFamily(f Family) error
+
+	// Sum reads the table of a family and sums it up as WriteRun did. Any goroutine; not while the family is dropped.
+	Sum(f Family) (uint64, error)
 
 	// Trim frees what the log holds of meta, and with journal of the journal, of which little is left. Any goroutine.
 	Trim(journal bool) error
@@ -55,6 +61,7 @@ type RunSource interface {
 type RunStats struct {
 	Entries int64
 	Bytes   int64
+	Sum     uint64 // of the file, to tell whether it is still what was written; 0 in memory
 }
 
 // Write is one atomic change. Flat on purpose: it crosses the C boundary in one call.

@@ -37,6 +37,26 @@ void jb_hash_tables(void* c_options, uint32_t key_len, size_t prefix_len) {
   o.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(prefix_len));
 }
 
+// jb_table_path is the path of a family's one table file; free it with free. Null and *err when there is not just one.
+char* jb_table_path(void* c_db, void* c_family, char** err) {
+  rocksdb::ColumnFamilyMetaData m;
+  db_of(c_db)->GetColumnFamilyMetaData(static_cast<c_handle*>(c_family)->rep, &m);
+  const rocksdb::SstFileMetaData* only = nullptr;
+  for (const auto& level : m.levels)
+    for (const auto& f : level.files) {
+      if (only != nullptr) {
+        keep_error(rocksdb::Status::Corruption("a family with more than one table"), err);
+        return nullptr;
+      }
+      only = &f;
+    }
+  if (only == nullptr) {
+    keep_error(rocksdb::Status::Corruption("a family without a table"), err);
+    return nullptr;
+  }
+  return strdup((only->db_path + only->name).c_str());
+}
+
 // jb_import makes a family of one table file in a directory, which is moved. It returns the family's handle
 // (rocksdb_column_family_handle_t), or null and sets *err.
 void* jb_import(void* c_db, void* c_options, const char* family, const char* dir, const char* file, uint64_t size,

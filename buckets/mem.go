@@ -109,6 +109,26 @@ func (m *MemBackend) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 	return dst, nil
 }
 
+// ScanLive implements Backend.
+func (m *MemBackend) ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error) {
+	err := m.ScanValues(f, func(key, value []byte) error {
+		it := IterValue(value)
+		for row, _, ok := it.Next(); ok; row, _, ok = it.Next() {
+			switch {
+			case row >= rows:
+				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, rows)
+			case used[row>>6]&(1<<(row&63)) == 0:
+				if h := keyHash(key); len(dst) == 0 || dst[len(dst)-1] != h {
+					dst = append(dst, h)
+				}
+				return nil
+			}
+		}
+		return it.Err()
+	})
+	return dst, err
+}
+
 // ScanValues implements Backend.
 func (m *MemBackend) ScanValues(f Family, fn func(key, value []byte) error) error {
 	mf := f.(*memFamily)
@@ -127,6 +147,9 @@ func (m *MemBackend) DropFamily(f Family) error {
 	delete(m.families, runName{f.Epoch(), f.Run()})
 	return nil
 }
+
+// Sum implements Backend: memory is not damaged.
+func (m *MemBackend) Sum(Family) (uint64, error) { return 0, nil }
 
 // Trim implements Backend.
 func (m *MemBackend) Trim(bool) error { return nil }

@@ -22,13 +22,14 @@ const (
 	metaFolded    = "folded"    // the last batch whose effects cannot be cut off any more
 )
 
-// A mark, format version 2: u8 version, u8 flags (bit 0: sealed), u32 rows below which all are in runs, u64 last batch
-// whose rows these are, u16 runs, and for each run u64 entries, u64 bytes. Version 1 knew one run a bucket.
+// A mark, format version 3: u8 version, u8 flags (bit 0: sealed), u32 rows below which all are in runs, u64 last batch
+// whose rows these are, u16 runs, and for each run u64 entries, u64 bytes, u64 xxh3 of its file. Version 1 knew one run a
+// bucket, version 2 no sums.
 const (
-	stateVersion = 2
+	stateVersion = 3
 	headerSize   = 1 + 8 + 2
 	markHeader   = 1 + 1 + 4 + 8 + 2
-	markRun      = 8 + 8
+	markRun      = 8 + 8 + 8
 	markSealed   = 1 << 0
 )
 
@@ -46,6 +47,7 @@ func (b *Bucket) encodeMark() []byte {
 	for _, r := range b.runs {
 		m = binary.LittleEndian.AppendUint64(m, uint64(r.stats.Entries))
 		m = binary.LittleEndian.AppendUint64(m, uint64(r.stats.Bytes))
+		m = binary.LittleEndian.AppendUint64(m, r.stats.Sum)
 	}
 	return m
 }
@@ -69,7 +71,8 @@ func (b *Bucket) decodeMark(m []byte) error {
 	}
 	total := int64(0)
 	for ; len(m) > 0; m = m[markRun:] {
-		stats := RunStats{Entries: int64(binary.LittleEndian.Uint64(m)), Bytes: int64(binary.LittleEndian.Uint64(m[8:]))}
+		stats := RunStats{Entries: int64(binary.LittleEndian.Uint64(m)), Bytes: int64(binary.LittleEndian.Uint64(m[8:])),
+			Sum: binary.LittleEndian.Uint64(m[16:])}
 		if stats.Entries < 1 || stats.Entries > int64(b.done)-total {
 			return fmt.Errorf("a run of %d rows, the bucket has %d", stats.Entries, b.done)
 		}

@@ -258,13 +258,35 @@ func (r *Rocks) iterate(h *grocksdb.ColumnFamilyHandle) (it *grocksdb.Iterator, 
 
 // ScanHashes implements Backend.
 func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
+	return r.scanHashes(f, dst, func(it *grocksdb.Iterator, buf []uint64, c *scanCarry) C.int64_t {
+		return C.int64_t(C.jb_scan_hashes(cptr(it), (*C.uint64_t)(&buf[0]), C.size_t(len(buf)), &c.last, &c.hasLast))
+	})
+}
+
+// ScanLive implements Backend.
+func (r *Rocks) ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error) {
+	return r.scanHashes(f, dst, func(it *grocksdb.Iterator, buf []uint64, c *scanCarry) C.int64_t {
+		return C.jb_scan_live(cptr(it), (*C.uint64_t)(unsafe.SliceData(used)), C.uint32_t(rows), (*C.uint64_t)(&buf[0]),
+			C.size_t(len(buf)), &c.last, &c.hasLast)
+	})
+}
+
+// scanCarry is what a scan takes along from one stretch to the next.
+type scanCarry struct {
+	last    C.uint64_t
+	hasLast C.int
+}
+
+func (r *Rocks) scanHashes(f Family, dst []uint64, next func(*grocksdb.Iterator, []uint64, *scanCarry) C.int64_t) ([]uint64, error) {
 	it, end := r.iterate(f.(*rocksFamily).handle)
 	defer end()
 	buf := make([]uint64, 4096)
-	var last C.uint64_t
-	var hasLast C.int
+	var carry scanCarry
 	for it.SeekToFirst(); ; {
-		n := C.jb_scan_hashes(cptr(it), (*C.uint64_t)(&buf[0]), C.size_t(len(buf)), &last, &hasLast)
+		n := next(it, buf, &carry)
+		if n < 0 {
+			return dst, errors.Join(it.Err(), fmt.Errorf("%w: a value that is none, or with rows that its bucket has not", ErrEntry))
+		}
 		dst = append(dst, buf[:n]...)
 		if int(n) < len(buf) {
 			return dst, it.Err()

@@ -9,11 +9,13 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"unsafe"
 
 	"github.com/linxGnu/grocksdb"
+	"github.com/zeebo/xxh3"
 
 	"joinbench/internal/failpoint"
 )
@@ -49,7 +51,49 @@ func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats
 		_ = os.Remove(path) // not there when the import failed after it had moved
 		return nil, table.RunStats, fmt.Errorf("importing a table of %d bytes: %w", table.Bytes, err)
 	}
+	if err := r.touch(f); err != nil {
+		return nil, table.RunStats, errors.Join(err, r.DropFamily(f))
+	}
 	return f, table.RunStats, failpoint.Hit(failpoint.IngestAfter)
+}
+
+// touch reads a table once through the mapping that lookups will use: each page that is seen there for the first time costs
+// 5 to 25 µs, which is better spent here than by the first B that finds something.
+func (r *Rocks) touch(f *rocksFamily) error {
+	it, end := r.iterate(f.handle)
+	defer end()
+	var few [1024]uint64
+	var last C.uint64_t
+	var hasLast C.int
+	for it.SeekToFirst(); int(C.jb_scan_hashes(cptr(it), (*C.uint64_t)(&few[0]), C.size_t(len(few)), &last, &hasLast)) == len(few); {
+	}
+	return it.Err()
+}
+
+// Sum implements Backend.
+func (r *Rocks) Sum(f Family) (uint64, error) {
+	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
+	defer C.free(unsafe.Pointer(cErr))
+	path := C.jb_table_path(cptr(r.db), cptr(f.(*rocksFamily).handle), cErr)
+	if path == nil {
+		return 0, takeErr(cErr)
+	}
+	defer C.free(unsafe.Pointer(path))
+	return fileSum(C.GoString(path))
+}
+
+// fileSum is the xxh3 of a file. Hash tables have no checksums of their own.
+func fileSum(path string) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	h := xxh3.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return 0, err
+	}
+	return h.Sum64(), nil
 }
 
 // table is a table file that was written.
@@ -125,5 +169,6 @@ func (r *Rocks) writeTable(path string, rows RunSource, opts *grocksdb.Options) 
 		return t, takeErr(cErr)
 	}
 	t.Bytes = int64(size)
-	return t, nil
+	t.Sum, err = fileSum(path)
+	return t, err
 }

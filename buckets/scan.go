@@ -81,20 +81,5 @@ func (s *HashScan) scan(f Family) (hashes []uint64, err error) {
 	if s.used == nil {
 		return s.store.ScanHashes(f, nil)
 	}
-	err = s.store.ScanValues(f, func(key, value []byte) error {
-		it := IterValue(value)
-		for row, _, ok := it.Next(); ok; row, _, ok = it.Next() {
-			switch {
-			case row >= s.rows:
-				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, s.rows)
-			case s.used[row>>6]&(1<<(row&63)) == 0:
-				if h := keyHash(key); len(hashes) == 0 || hashes[len(hashes)-1] != h {
-					hashes = append(hashes, h)
-				}
-				return nil
-			}
-		}
-		return it.Err()
-	})
-	return hashes, err
+	return s.store.ScanLive(f, s.used, s.rows, nil)
 }

@@ -128,4 +128,46 @@ size_t jb_scan_hashes(void* iter, uint64_t* out, size_t cap, uint64_t* last, int
   return n;
 }
 
+static uint32_t u32(const unsigned char* p) {
+  uint32_t v;
+  memcpy(&v, p, 4);
+  return v;
+}
+
+// Whether a value (see seal.go) has a row below `rows` that is not in `used`; -1 if it is none, -2 if a row is too high.
+static int has_live(const unsigned char* v, size_t len, const uint64_t* used, uint32_t rows) {
+  if (len < 4 || v[0] != 1) return -1;
+  uint32_t left = (uint32_t)v[2] | (uint32_t)v[3] << 8;
+  for (size_t at = 4; left > 0; left--) {
+    if (len - at < 8) return -1;
+    uint32_t row = u32(v + at), size = u32(v + at + 4);
+    if (row >= rows) return -2;
+    if ((used[row >> 6] >> (row & 63) & 1) == 0) return 1;
+    if (len - at - 8 < size) return -1;
+    at += 8 + (size_t)size;
+  }
+  return 0;
+}
+
+int64_t jb_scan_live(void* iter, const uint64_t* used, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
+                     int* has_last) {
+  size_t n = 0;
+  rocksdb_iterator_t* it = iter;
+  for (; n < cap && rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
+    size_t len = 0;
+    const unsigned char* k = (const unsigned char*)rocksdb_iter_key(it, &len);
+    uint64_t h = 0;
+    for (size_t i = 0; i < 8 && i < len; i++) h = h << 8 | k[i];
+    if (*has_last && h == *last) continue;
+    const unsigned char* v = (const unsigned char*)rocksdb_iter_value(it, &len);
+    int live = has_live(v, len, used, rows);
+    if (live < 0) return live;
+    if (live == 0) continue;
+    out[n++] = h;
+    *last = h;
+    *has_last = 1;
+  }
+  return (int64_t)n;
+}
+
 void jb_free(char* p) { rocksdb_free(p); }

@@ -49,14 +49,20 @@ int jb_sst_finish(void* writer, uint64_t* size, char** err);
 
 void jb_sst_free(void* writer);
 
-// jb_hash_tables and jb_import: see import.cc.
+// See import.cc.
 void jb_hash_tables(void* c_options, uint32_t key_len, size_t prefix_len);
+char* jb_table_path(void* db, void* family, char** err);
 void* jb_import(void* db, void* c_options, const char* family, const char* dir, const char* file, uint64_t size,
                 const char* smallest, const char* largest, size_t key_len, char** err);
 
 // jb_scan_hashes copies the first 8 bytes, big endian, of up to cap keys and moves the iterator past them; equal
 // neighbours are copied once, *last carrying over between calls (has_last 0 at the first).
 size_t jb_scan_hashes(void* iter, uint64_t* out, size_t cap, uint64_t* last, int* has_last);
+
+// jb_scan_live is jb_scan_hashes of the keys that have a row below `rows` whose bit in `used` is not set. -1: a value that is
+// none, -2: one with a higher row.
+int64_t jb_scan_live(void* iter, const uint64_t* used, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
+                     int* has_last);
 
 // Which counters of RocksDB's statistics say how often a table's bloom filter let a key through, and how often rightly.
 unsigned jb_ticker_bloom_positive(void);

@@ -112,13 +112,19 @@ const loadTogether = 4
 
 // loadFilters has the filters of all runs built that were there when the state was opened, several at a time.
 func (t *Task) loadFilters() {
-	if !t.cfg.Filter.InRAM() {
-		return
-	}
+	any := false
+	defer func() {
+		if any { // after the filters, which the B wait for
+			t.help.start(&verifyJob{verify: t.ring.StartVerify()})
+		}
+	}()
 	var load *loadJob
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)
 		if b == nil || b.Empty() {
+			continue
+		}
+		if any = true; !t.cfg.Filter.InRAM() {
 			continue
 		}
 		if load == nil {
@@ -136,6 +142,16 @@ func (t *Task) loadFilters() {
 		t.help.start(load)
 	}
 }
+
+// verifyJob checks, after a restart, that the tables are what was written: lookups in hash tables do not.
+type verifyJob struct {
+	verify *buckets.VerifyJob
+	err    error
+}
+
+func (j *verifyJob) run(*helper) { j.err = j.verify.Run() }
+
+func (j *verifyJob) finish(*Task) error { return j.err }
 
 // loadJob runs several scans side by side: after a restart the task needs them more than it needs the cores.
 type loadJob struct {
