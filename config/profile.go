@@ -20,10 +20,11 @@ type Profile struct {
 // Load describes the generated streams. Records carry event time; how fast they are read is another matter.
 type Load struct {
 	Pending     int64           // A that wait when measuring starts
-	Steady      bool            // A that would have been joined before the first B are left out (see loadgen.Config)
 	ARate       float64         // A events for each second of event time; 0 = auto: Pending A fill the window
 	BEvents     int64           // B events measured
 	BRate       float64         // B events for each second of event time; 0 = auto: the generator's own choice
+	Steady      bool            // A that would have been joined before the first B are left out (see loadgen.Config)
+	Warm        int64           // B events before those
 	MatchRate   float64         // share of B that have a partner, 0 to 1
 	Duplicates  float64         // share of B with the key of an earlier matched B, 0 to 1
 	LateShare   float64         // share of each side's records that are late on purpose, 0 to 1
@@ -34,6 +35,11 @@ type Load struct {
 	Ages        []time.Duration // tB − tA of matches, mixed in equal parts; empty = the generator's own choice
 	Batch       int             // records handed over at once
 	Seed        uint64
+
+	RequireSteady bool // a run whose measured phase was not steady is invalid
+	// SwapAfter is after how many batches what helpers do is taken in, exactly, so that counts are the same in every run;
+	// 0 = as soon as it is there.
+	SwapAfter int
 }
 
 // DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
@@ -55,10 +61,13 @@ func DefaultProfile() *Profile {
 func loadLeaves(l *Load) []leaf {
 	return []leaf{
 		countLeaf("load.pending", &l.Pending, 0, maxCount),
-		boolLeaf("load.steady", &l.Steady),
 		orAuto(rateLeaf("load.a_rate", &l.ARate), &l.ARate),
 		countLeaf("load.b_events", &l.BEvents, 1, maxCount),
 		orAuto(rateLeaf("load.b_rate", &l.BRate), &l.BRate),
+		boolLeaf("load.steady", &l.Steady),
+		countLeaf("load.warm", &l.Warm, 0, maxCount),
+		boolLeaf("load.require_steady", &l.RequireSteady),
+		smallCountLeaf("load.swap_after", &l.SwapAfter, 0, 1<<20),
 		ratioLeaf("load.match_rate", &l.MatchRate),
 		ratioLeaf("load.duplicates", &l.Duplicates),
 		ratioLeaf("load.late_share", &l.LateShare),

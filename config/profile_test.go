@@ -26,6 +26,10 @@ load:
   partitions: 4
   ages: [1m, 2h, 4h]
   batch: 8k
+  steady: true
+  warm: 2M
+  require_steady: true
+  swap_after: 4
   seed: 18446744073709551615
 `
 
@@ -45,7 +49,8 @@ func TestProfile(t *testing.T) {
 	p := mustProfile(t, profileText)
 	want := Load{Pending: 5e6, ARate: 347.25, BEvents: 10e6, BRate: 100e3, MatchRate: 0.01, Duplicates: 0.05,
 		Disorder: 5 * time.Second, RecordBytes: 1024, KeyBytes: 24, Partitions: 4,
-		Ages: []time.Duration{time.Minute, 2 * time.Hour, 4 * time.Hour}, Batch: 8000, Seed: 1<<64 - 1}
+		Ages: []time.Duration{time.Minute, 2 * time.Hour, 4 * time.Hour}, Batch: 8000, Seed: 1<<64 - 1,
+		Steady: true, Warm: 2e6, RequireSteady: true, SwapAfter: 4}
 	if !reflect.DeepEqual(p.Load, want) {
 		t.Errorf("got  %+v\nwant %+v", p.Load, want)
 	}

@@ -73,7 +73,7 @@ func newBench(bc BenchConfig) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.core.Summary, c.core.BatchSize = bc.Summary, bc.Profile.Load.Batch
+	c.core.Summary, c.core.BatchSize, c.core.SwapAfter = bc.Summary, bc.Profile.Load.Batch, bc.Profile.Load.SwapAfter
 	b := &bench{BenchConfig: bc, c: c, tasks: bc.Profile.Join.TaskCount(1)}
 	c.core.ArenaBytes = arenaBytes(bc.Profile.Join, b.tasks)
 	if b.gen, err = newGenerator(bc.Profile); err != nil {
@@ -249,7 +249,7 @@ func (w *waitingSource) Next(side core.Side, part int) (*core.Chunk, error) {
 func (b *bench) measureUnit(mem *results.MemSampler) error {
 	mem.Pause()
 	defer mem.Resume()
-	rounds, err := measureUnit(b.gen.gen, 0)
+	rounds, err := measureUnit(b.gen.gen, b.Profile.Load.Warm)
 	b.unit = append(b.unit, rounds...)
 	return err
 }
@@ -276,12 +276,17 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 		stalls := e.Stalls()
 		rec.Steady.WriteStalls = new(stalls.Delays + stalls.Stops)
 	}
+	rec.SteadyState = m.steadyState()
+	var found []results.Finding
+	var err error
+	if rec.Rotation, err = m.rotation.record(m.to.sealed - m.from.sealed); err != nil {
+		found = append(found, results.Finding{Status: results.StatusFailed, Reason: err.Error()})
+	}
 	rec.Load = m.load()
 	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
 	rec.Cost = m.cost(e, b.feed, rec.Drops)
 	rec.Cost.UnitNs = results.Known(median(b.unit))
 	rec.Cost.SetMemory(peak)
-	var found []results.Finding
 	switch {
 	case runErr == nil:
 	case interrupted(runErr):

@@ -24,7 +24,7 @@ type generator struct {
 func newGenerator(p *config.Profile) (*generator, error) {
 	l, j := &p.Load, p.Join
 	g, err := loadgen.New(loadgen.Config{
-		Seed: l.Seed, Pending: l.Pending, AEventsPerSec: l.ARate, BEventsPerSec: l.BRate, BEvents: l.BEvents,
+		Seed: l.Seed, Pending: l.Pending, AEventsPerSec: l.ARate, BEventsPerSec: l.BRate, BEvents: l.Warm + l.BEvents,
 		MatchRate: l.MatchRate, Duplicates: l.Duplicates, LateShareA: l.LateShare, LateShareB: l.LateShare,
 		Grace: j.Grace, Disorder: l.Disorder, Before: j.Window.Before, After: j.Window.After, Ages: l.Ages,
 		KeyBytes: l.KeyBytes, RecordBytes: l.RecordBytes, PartitionsA: l.Partitions, PartitionsB: l.Partitions,
