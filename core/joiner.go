@@ -48,6 +48,9 @@ type Joiner interface {
 // Rows are rows of one chunk, in order.
 type Rows = slice
 
+// NewRows are rows of a chunk by number, ascending.
+func NewRows(c *Chunk, index []uint32) Rows { return slice{c, index} }
+
 // Chunk is the chunk that the rows are of.
 func (s slice) Chunk() *Chunk { return s.chunk }
 
