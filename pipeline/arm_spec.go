@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"joinbench/config"
 	"joinbench/core"
+	"joinbench/results"
 )
 
 // Arm is one way to join, as --arms names it.
@@ -116,7 +116,7 @@ func (a *Arm) note(bEvents int64) string {
 	case a.Name == armNull:
 		return "joins nothing"
 	case a.Limit > 0 && a.Limit < bEvents:
-		return "measured on the first " + strconv.FormatInt(a.Limit, 10) + " B"
+		return "on the first " + results.Count(a.Limit) + " B alone"
 	}
 	return ""
 }

@@ -42,10 +42,11 @@ const patience = 30 * time.Second
 type armRun struct {
 	Arm
 	proc        *armProc
-	first, last *armReading // where measuring began, and where it is
-	slices      []*float64  // ns a B
-	killed      *results.Record
-	record      *results.Record
+	first, last *armReading     // where measuring began, and where it is
+	slices      []*float64      // ns a B
+	turns       []int64         // its place in the order of each slice, from 1
+	killed      *results.Record // of the life that was killed
+	record      *results.Record // of the last life
 	note        string
 }
 
@@ -120,7 +121,8 @@ func (r *armsRun) byTurns(ctx context.Context, arms []*armRun) error {
 		}
 	}
 	for i := range armSlices {
-		for _, at := range r.order.Perm(len(arms)) {
+		for turn, at := range r.order.Perm(len(arms)) {
+			arms[at].turns = append(arms[at].turns, int64(turn+1))
 			r.Progress.phase(fmt.Sprintf("slice %d of %d: %s", i+1, armSlices, arms[at].Name))
 			if err := r.slice(ctx, arms[at], i); err != nil {
 				return err
@@ -186,7 +188,11 @@ func (r *armsRun) slice(ctx context.Context, a *armRun, i int) error {
 	if err != nil {
 		return err
 	}
-	a.slices = append(a.slices, ratio(float64(at.AskNs-a.last.AskNs), float64(at.Probes-a.last.Probes)))
+	if at.AskNs > a.last.AskNs {
+		a.slices = append(a.slices, ratio(float64(at.AskNs-a.last.AskNs), float64(at.Probes-a.last.Probes)))
+	} else {
+		a.slices = append(a.slices, nil)
+	}
 	r.Progress.B.Add(at.B - a.last.B)
 	r.Progress.Probes.Add(int64(at.Probes - a.last.Probes))
 	a.last = at

@@ -55,15 +55,24 @@ func (a *armRun) lastRecord() *results.Record {
 	return a.killed
 }
 
-// whole puts the lives of an arm together: what was measured is that of the first, in which all slices lie; counts, which
-// the state carries over, and the truth are those of the second.
+// whole puts the lives of an arm together: what was measured and counted is that of the first, in which all slices lie (the
+// second reads every bucket for each B until its filters are back); the truth is that of both.
 func (a *armRun) whole() *results.Record {
 	if a.killed == nil || a.record == nil {
 		return a.lastRecord()
 	}
 	rec := *a.killed
-	rec.Join, rec.Recovery = a.record.Join, a.record.Recovery
-	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = a.record.Storage.CFDrops, max(rec.Storage.CFDropMaxNs, a.record.Storage.CFDropMaxNs)
+	rec.Recovery = a.record.Recovery
+	rec.Join.Filter.FalseNegatives = a.record.Join.Filter.FalseNegatives
+	if t := a.record.Join.Truth; t != nil {
+		both := *t
+		both.SealedPartnerProbes, both.ExpectedMatchRatio = rec.Join.SealedPartnerProbes, nil
+		// Those of the B that had asked. The first life cannot say how many these were to the last one, but if none of its
+		// pairs was wrong, and of all B none is missing, they were what it found.
+		both.ExpectedMatches = rec.Join.Matches + t.Missing - t.Spurious - t.Duplicated
+		rec.Join.Truth = &both
+		rec.Join.Derive()
+	}
 	c, o := &rec.Cost, &a.record.Cost
 	c.RSSMaxBytes, c.RSSFileMaxBytes = larger(c.RSSMaxBytes, o.RSSMaxBytes), larger(c.RSSFileMaxBytes, o.RSSFileMaxBytes)
 	c.GoHeapBytes, c.DiskMaxBytes = larger(c.GoHeapBytes, o.GoHeapBytes), larger(c.DiskMaxBytes, o.DiskMaxBytes)
@@ -84,9 +93,9 @@ func larger(a, b *int64) *int64 {
 func (a *armRun) result(first *armRun) results.Arm {
 	out := results.Arm{Name: a.Name, Note: a.note, Slices: a.slices}
 	if a.first != nil {
-		out.NsPerB = a.nsPerB()
+		out.NsPerB, out.Turns = a.nsPerB(), a.turns
 		out.SetRatio(first.nsPerB(), first.slices)
-		if !a.onState() && a.Name != armNull {
+		if !a.onState() && a.Name != armNull { // it keeps nothing
 			out.RestartNs, out.Lost = &a.first.ReadyNs, new(int64(a.last.Pending))
 		}
 	}
@@ -114,7 +123,7 @@ func (a *armRun) result(first *armRun) results.Arm {
 }
 
 func (a *armRun) nsPerB() *float64 {
-	if a.first == nil {
+	if a.first == nil || a.last.AskNs == a.first.AskNs { // an engine that does nothing takes no time
 		return nil
 	}
 	return ratio(float64(a.last.AskNs-a.first.AskNs), float64(a.last.Probes-a.first.Probes))

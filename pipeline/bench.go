@@ -214,7 +214,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.feed.turns.loosen()
 		b.c.core.BatchSize = min(b.c.core.BatchSize, recoveryBatch)
 	}
-	if err := b.startEngine(); err != nil {
+	if err := b.state.startWith(b.Engine, b.tasks, b.c, b.source, b.sink); err != nil {
 		return nil, err
 	}
 	b.meter = newMeter(b, started, mem)
@@ -244,20 +244,6 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		return rec, e.MarkDrained()
 	}
 	return rec, nil
-}
-
-// startEngine makes the engine on the state, or with another engine.
-func (b *bench) startEngine() error {
-	if b.Engine == nil {
-		return b.state.start(b.c, b.source, b.sink)
-	}
-	var joiners []core.Joiner
-	for range b.tasks {
-		joiners = append(joiners, b.Engine(&b.c.core))
-	}
-	var err error
-	b.state.engine, err = core.NewEngineWith(&b.c.core, joiners, b.source, b.sink)
-	return err
 }
 
 // recovered ends what the run does differently while filters are missing.

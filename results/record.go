@@ -1,6 +1,9 @@
 package results
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Schema names our record; SchemaVersion is a semantic version: a reader accepts every record of its own major version.
 const (
@@ -193,7 +196,8 @@ type Drop struct {
 // Arm is the same data through another way of joining (no filter, another filter), for comparison.
 //
 // NsPerB is that of the slices alone, in which the arms took their turns; Slices has it slice by slice, null where an arm had
-// nothing to do. NsPerBRatio sets it in relation to the first arm's; low and high are the extremes of the slices. RestartNs is
+// nothing to do, and Turns the place that it had in the order of each, from 1. NsPerBRatio is the median over the slices of its
+// ns per B to the first arm's, low and high are the extremes. Counts are those of the slices' life too. RestartNs is
 // the time from the start of a process until B are joined again: after kill -9, or, for an arm that keeps nothing, of reading
 // everything anew. Lost is what kill -9 took: pairs that did not come, or, for an arm that keeps nothing, what waited then.
 type Arm struct {
@@ -218,30 +222,27 @@ type Arm struct {
 	Missing          *int64     `json:"missing"` // these three are null where there is no truth to hold the arm against
 	Spurious         *int64     `json:"spurious"`
 	Duplicated       *int64     `json:"duplicated"`
-	Slices           []*float64 `json:"slices"` // ns a B
+	Slices           []*float64 `json:"slices"`
+	Turns            []int64    `json:"turns"`
 	Complete         bool       `json:"complete"`
 	Note             string     `json:"note"`
 }
 
-// SetRatio sets the arm's ns per B in relation to that of the first arm: over all, and the extremes of the slices that both
-// have.
-func (a *Arm) SetRatio(first *float64, slices []*float64) {
-	if a.NsPerB == nil || first == nil || *first == 0 {
-		return
+// SetRatio sets the arm's ns per B in relation to that of the first arm: the median over the slices that both have and
+// the extremes, or, without such slices, the quotient.
+func (a *Arm) SetRatio(first *float64, slicesOfFirst []*float64) {
+	a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = nil, nil, nil
+	var all []float64
+	for i := range min(len(a.Slices), len(slicesOfFirst)) {
+		if own, other := a.Slices[i], slicesOfFirst[i]; own != nil && other != nil && *other > 0 {
+			all = append(all, *own / *other)
+		}
 	}
-	a.NsPerBRatio = Known(*a.NsPerB / *first)
-	for i := range min(len(a.Slices), len(slices)) {
-		own, other := a.Slices[i], slices[i]
-		if own == nil || other == nil || *other == 0 {
-			continue
-		}
-		r := *own / *other
-		if a.NsPerBRatioLow == nil || r < *a.NsPerBRatioLow {
-			a.NsPerBRatioLow = &r
-		}
-		if a.NsPerBRatioHigh == nil || r > *a.NsPerBRatioHigh {
-			a.NsPerBRatioHigh = &r
-		}
+	if n := len(all); n > 0 {
+		slices.Sort(all)
+		a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = Known((all[(n-1)/2]+all[n/2])/2), &all[0], &all[n-1]
+	} else if a.NsPerB != nil && first != nil && *first > 0 {
+		a.NsPerBRatio = Known(*a.NsPerB / *first)
 	}
 }
 
