@@ -11,25 +11,25 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"joinbench/buckets"
-	"joinbench/fusefilter"
 	"joinbench/internal/failpoint"
 )
 
-// Engine joins: one gate, one or several tasks, batch after batch.
+// Engine joins: one gate, one or several joiners, batch after batch.
 type Engine struct {
-	cfg    *Config
-	gate   *Gate
-	tasks  []*Task
-	route  router
-	source Source
-	sink   Sink
-	batch  uint64 // of the last commit
-	failed bool   // a commit failed: some tasks may be ahead of the commit record
-	sync   Syncer // the sink, if each commit has to outlive a power cut
-	base   Counters
-	now    Counters // since this engine was made; Tasks is left empty
-	out    Output
-	record []byte
+	cfg     *Config
+	gate    *Gate
+	joiners []Joiner
+	tasks   []*Task // the joiners, if they are tasks
+	route   router
+	source  Source
+	sink    Sink
+	batch   uint64 // of the last commit
+	failed  bool   // a commit failed: some joiners may be ahead of the commit record
+	sync    Syncer // the sink, if each commit has to outlive a power cut
+	base    Counters
+	now     Counters // since this engine was made; Tasks is left empty
+	out     Output
+	record  []byte
 
 	// Observe, if set, is called after each commit. Its error ends the run.
 	Observe func(*Engine) error
@@ -75,20 +75,9 @@ func (r Rings) close() error {
 // NewEngine makes an engine over rings and goes back to the commit record, and source and sink with it. The engine
 // owns the rings: Close closes them.
 func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink) (*Engine, error) {
-	e := &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink}
-	sinkState, err := e.restore(record)
-	if err == nil {
-		err = sink.Restore(sinkState)
-	}
+	e, err := newEngine(cfg, len(rings), record, source, sink)
 	if err != nil {
 		return nil, errors.Join(err, rings.close())
-	}
-	for _, side := range []Side{A, B} {
-		for i := range e.gate.parts[side] {
-			if err := source.Start(side, i, e.gate.parts[side][i].place); err != nil {
-				return nil, errors.Join(err, rings.close())
-			}
-		}
 	}
 	for _, r := range rings {
 		for slot := range cfg.Slots {
@@ -96,7 +85,8 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 				e.gate.live[slot] = b.Epoch
 			}
 		}
-		e.tasks = append(e.tasks, newTask(cfg, r))
+		t := newTask(cfg, r)
+		e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
 	}
 	if s, ok := sink.(Syncer); ok {
 		if rings[0].SyncMode() == buckets.SyncBatch {
@@ -104,15 +94,48 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 		}
 		e.tasks[0].outputs = s
 	}
-	e.route = router{hash: cfg.Hash, parts: make([]taskPart, len(rings))}
-	if e.route.hash == nil {
-		e.route.hash = xxh3.Hash
-	}
 	// What the last commit allowed to seal and drop may have been cut off.
 	to := cfg.bounds(e.gate.wm)
 	e.gate.advance(to.floor)
-	if err := e.each(func(t *Task, _ *taskPart) error { return t.maintain(to) }); err != nil {
+	if err := e.maintain(to); err != nil {
 		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// NewEngineWith makes an engine over joiners that are empty. The engine owns them: Close closes them.
+func NewEngineWith(cfg *Config, joiners []Joiner, source Source, sink Sink) (*Engine, error) {
+	e, err := newEngine(cfg, len(joiners), nil, source, sink)
+	if err != nil {
+		for _, j := range joiners {
+			err = errors.Join(err, j.Close(false))
+		}
+		return nil, err
+	}
+	e.joiners = joiners
+	return e, nil
+}
+
+// newEngine makes an engine that lacks its n joiners, and brings gate, source and sink to where the record says.
+func newEngine(cfg *Config, n int, record []byte, source Source, sink Sink) (*Engine, error) {
+	e := &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink}
+	sinkState, err := e.restore(record)
+	if err == nil {
+		err = sink.Restore(sinkState)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range []Side{A, B} {
+		for i := range e.gate.parts[side] {
+			if err := source.Start(side, i, e.gate.parts[side][i].place); err != nil {
+				return nil, err
+			}
+		}
+	}
+	e.route = router{hash: cfg.Hash, parts: make([]taskPart, n)}
+	if e.route.hash == nil {
+		e.route.hash = xxh3.Hash
 	}
 	return e, nil
 }
@@ -143,14 +166,14 @@ func (e *Engine) Run(ctx context.Context) error {
 // tasks are as the last one left them; if the commit fails, only Close is left to do.
 func (e *Engine) step(b *batch, to bounds) error {
 	if err := e.compute(b, to); err != nil {
-		return errors.Join(err, e.each(func(t *Task, _ *taskPart) error { t.undo(); return nil }))
+		return errors.Join(err, e.each(func(j Joiner, _ *taskPart) error { j.Undo(); return nil }))
 	}
 	if err := e.commit(); err != nil {
 		e.failed = true
 		return err
 	}
 	e.gate.advance(to.floor)
-	if err := e.each(func(t *Task, _ *taskPart) error { return t.maintain(to) }); err != nil {
+	if err := e.maintain(to); err != nil {
 		return err
 	}
 	for _, c := range b.done {
@@ -165,15 +188,15 @@ func (e *Engine) step(b *batch, to bounds) error {
 // compute joins one batch and hands its results over.
 func (e *Engine) compute(b *batch, to bounds) error {
 	e.route.split(b)
-	err := e.each(func(t *Task, part *taskPart) error {
-		t.begin()
-		if err := t.store(part.rows[A]); err != nil {
+	err := e.each(func(j Joiner, part *taskPart) error {
+		j.Begin()
+		if err := j.Store(part.rows[A]); err != nil {
 			return err
 		}
-		if err := t.ask(part.rows[B]); err != nil {
+		if err := j.Ask(part.rows[B]); err != nil {
 			return err
 		}
-		return t.close(to.floor)
+		return j.CloseBelow(to.floor)
 	})
 	if err != nil {
 		return err
@@ -185,27 +208,32 @@ func (e *Engine) compute(b *batch, to bounds) error {
 	return e.sink.Results(&e.out)
 }
 
-// each calls fn for every task, at the same time if there are several.
-func (e *Engine) each(fn func(*Task, *taskPart) error) error {
-	if len(e.tasks) == 1 {
-		return fn(e.tasks[0], &e.route.parts[0])
+// maintain lets the joiners do what they do between batches.
+func (e *Engine) maintain(to bounds) error {
+	return e.each(func(j Joiner, _ *taskPart) error { return j.Maintain(to.floor, to.sealable) })
+}
+
+// each calls fn for every joiner, at the same time if there are several.
+func (e *Engine) each(fn func(Joiner, *taskPart) error) error {
+	if len(e.joiners) == 1 {
+		return fn(e.joiners[0], &e.route.parts[0])
 	}
-	errs := make([]error, len(e.tasks))
+	errs := make([]error, len(e.joiners))
 	var wg sync.WaitGroup
-	for i, t := range e.tasks {
-		wg.Go(func() { errs[i] = fn(t, &e.route.parts[i]) })
+	for i, j := range e.joiners {
+		wg.Go(func() { errs[i] = fn(j, &e.route.parts[i]) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// collect puts the tasks' results together, in the order of the B, and counts.
+// collect puts the joiners' results together, in the order of the B, and counts.
 func (e *Engine) collect(b *batch) {
 	o := &e.out
 	o.Rejects, o.NullKeys = b.rejects, b.nulls
-	if len(e.tasks) == 1 {
-		t := e.tasks[0]
-		o.Matches, o.UnmatchedB, o.UnmatchedA = t.matches, t.inVain, t.closed
+	if len(e.joiners) == 1 {
+		f := e.joiners[0].Found()
+		o.Matches, o.UnmatchedB, o.UnmatchedA = f.Matches, f.UnmatchedB, f.UnmatchedA
 	} else {
 		e.merge()
 	}
@@ -228,14 +256,14 @@ func (e *Engine) merge() {
 	o := &e.out
 	clear(o.Matches)
 	o.Matches, o.UnmatchedB, o.UnmatchedA = o.Matches[:0], o.UnmatchedB[:0], o.UnmatchedA[:0]
-	for i, t := range e.tasks {
-		pos := e.route.parts[i].pos
-		for _, m := range t.matches {
+	for i, j := range e.joiners {
+		pos, f := e.route.parts[i].pos, j.Found()
+		for _, m := range f.Matches {
 			m.pos = pos[m.pos]
 			o.Matches = append(o.Matches, m)
 		}
-		o.UnmatchedB = append(o.UnmatchedB, t.inVain...)
-		o.UnmatchedA = append(o.UnmatchedA, t.closed...)
+		o.UnmatchedB = append(o.UnmatchedB, f.UnmatchedB...)
+		o.UnmatchedA = append(o.UnmatchedA, f.UnmatchedA...)
 	}
 	slices.SortFunc(o.Matches, func(a, b Match) int { return cmp.Compare(a.pos, b.pos) })
 }
@@ -247,7 +275,7 @@ func entryOf(r Ref) []byte {
 	return en.AppendTo(nil)
 }
 
-// commit: with one task journal and commit record are one write; with several each journals, then the record says
+// commit: with one joiner journal and commit record are one write; with several each journals, then the record says
 // that all have (decision 6).
 func (e *Engine) commit() error {
 	e.batch++
@@ -264,13 +292,13 @@ func (e *Engine) commit() error {
 			return err
 		}
 	}
-	if len(e.tasks) == 1 {
-		return e.tasks[0].commit(e.batch, record)
+	if len(e.joiners) == 1 {
+		return e.joiners[0].Commit(e.batch, record)
 	}
-	if err := e.each(func(t *Task, _ *taskPart) error { return t.commit(e.batch, nil) }); err != nil {
+	if err := e.each(func(j Joiner, _ *taskPart) error { return j.Commit(e.batch, nil) }); err != nil {
 		return err
 	}
-	return e.tasks[0].ring.WriteCommit(record)
+	return e.joiners[0].WriteCommit(record)
 }
 
 // Finished says whether Run read every partition to its end.
@@ -278,28 +306,16 @@ func (e *Engine) Finished() bool { return e.gate.finished() }
 
 // Quiesce waits for the helpers and takes in what they did: for counts at the end of a run.
 func (e *Engine) Quiesce() error {
-	return e.each(func(t *Task, _ *taskPart) error {
-		for {
-			if err := t.collect(true); err != nil || !t.startSeals() {
-				return err
-			}
-		}
-	})
+	return e.each(func(j Joiner, _ *taskPart) error { return j.Quiesce() })
 }
 
 // MarkDrained says that the state is not to be resumed (rule 15).
-func (e *Engine) MarkDrained() error { return e.tasks[0].ring.MarkDrained() }
+func (e *Engine) MarkDrained() error { return e.joiners[0].MarkDrained() }
 
-// Close waits for the helpers, stops them and closes the rings. The state can be opened again. After a commit that
-// failed it leaves out what they did: a seal that is taken in writes the bitmaps as they are, and these may hold a
-// batch that is not in the commit record (decision 6).
+// Close waits for the helpers, stops them and closes the joiners. The state can be opened again, also after a commit
+// that failed.
 func (e *Engine) Close() error {
-	return e.each(func(t *Task, _ *taskPart) error {
-		if e.failed {
-			return t.abandon()
-		}
-		return t.shutdown()
-	})
+	return e.each(func(j Joiner, _ *taskPart) error { return j.Close(e.failed) })
 }
 
 // Counters sums everything up, earlier lives of the state included.
@@ -314,19 +330,19 @@ func (e *Engine) Counters() Counters {
 	c.Matches += e.now.Matches
 	c.UnmatchedA += e.now.UnmatchedA
 	c.UnmatchedB += e.now.UnmatchedB
-	for _, t := range e.tasks {
-		c.Tasks.add(&t.stats)
+	for _, j := range e.joiners {
+		c.Tasks.add(j.Stats())
 	}
 	return c
 }
 
-// Levels are what is there now, over all tasks.
+// Levels are what is there now, over all joiners.
 type Levels struct {
 	Pending      int // A that wait
-	Open, Sealed int // buckets, of the task that has most
+	Open, Sealed int // buckets, of the joiner that has most
 	SealedRows   int // rows in families, used ones too
-	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all tasks
-	Rotating     int // tasks that seal or spill a bucket, or have asked for what will find its rows faster
+	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all joiners
+	Rotating     int // joiners that seal or spill a bucket, or have asked for what will find its rows faster
 	FilterBytes  int
 	IndexBytes   int
 	ArenaBytes   int64
@@ -339,49 +355,27 @@ type Levels struct {
 // Levels takes the cheap ones, and with deep those that ask RocksDB and the file system.
 func (e *Engine) Levels(deep bool) Levels {
 	l := Levels{Watermarks: e.gate.wm, Batch: e.batch}
-	for _, t := range e.tasks {
-		l.Pending += t.ring.Pending()
-		if t.help.seals > 0 || t.summaryBusy {
-			l.Rotating++
-		}
-		open, sealed := 0, 0
-		for slot := range e.cfg.Slots {
-			b := t.ring.AtSlot(slot)
-			switch {
-			case b == nil:
-			case b.State() == buckets.Sealed:
-				sealed++
-				l.SealedRows += int(b.Entries())
-				if e.cfg.Filter.InRAM() && t.set.State(slot) == fusefilter.Maybe {
-					l.Unfiltered++
-				}
-			default:
-				open++
-			}
-			if x := t.index[slot]; x != nil {
-				l.IndexBytes += x.Bytes()
-			}
-			if x := t.part[slot].OpenIndex; x != nil {
-				l.IndexBytes += x.Bytes()
-			}
-		}
-		l.IndexBytes += int(t.freshBytes())
-		l.Open, l.Sealed = max(l.Open, open), max(l.Sealed, sealed)
-		l.FilterBytes += t.set.Bytes()
-		l.ArenaBytes += t.ring.ArenaBytes()
-		if deep {
-			l.StoreBytes += t.ring.MemoryBytes()
-			l.DiskBytes += t.ring.DiskBytes()
-		}
+	for _, j := range e.joiners {
+		o := j.Levels(deep)
+		l.Open, l.Sealed = max(l.Open, o.Open), max(l.Sealed, o.Sealed)
+		l.Pending += o.Pending
+		l.SealedRows += o.SealedRows
+		l.Unfiltered += o.Unfiltered
+		l.Rotating += o.Rotating
+		l.FilterBytes += o.FilterBytes
+		l.IndexBytes += o.IndexBytes
+		l.ArenaBytes += o.ArenaBytes
+		l.StoreBytes += o.StoreBytes
+		l.DiskBytes += o.DiskBytes
 	}
 	return l
 }
 
-// Drops lists the removals of buckets, task by task, in the order in which they ended.
+// Drops lists the removals of buckets, joiner by joiner, in the order in which they ended.
 func (e *Engine) Drops() []Drop {
 	var all []Drop
-	for _, t := range e.tasks {
-		all = append(all, t.drops...)
+	for _, j := range e.joiners {
+		all = append(all, j.Drops()...)
 	}
 	return all
 }
@@ -389,5 +383,5 @@ func (e *Engine) Drops() []Drop {
 // Place is where a partition would be read on: behind the last record that Run took from it.
 func (e *Engine) Place(side Side, part int) int64 { return e.gate.parts[side][part].place }
 
-// Tasks is the number of tasks.
-func (e *Engine) Tasks() int { return len(e.tasks) }
+// Tasks is the number of joiners.
+func (e *Engine) Tasks() int { return len(e.joiners) }

@@ -30,6 +30,12 @@ type BenchConfig struct {
 	Save    func(*results.Record) error
 	Version results.Tool // of the program; what pipeline knows itself is filled in
 	Started time.Time    // of the process, from where a recovery is timed; zero: when Bench is called
+	// Engine, if set, makes what joins instead of the tasks on RocksDB, which leave no state then: Dir stays empty.
+	Engine func(*core.Config) core.Joiner
+
+	limitB    int64    // the run ends with this B, as if no more were sent; 0: all of the profile's
+	unchecked bool     // the engine joins nothing, so there is no truth to hold it against
+	hold      *armLink // may stand still between batches
 }
 
 // Bench runs the profile's workload through the join and holds the result against the truth. An error means that there
@@ -55,6 +61,8 @@ type bench struct {
 	meter  *meter
 	tasks  int
 	unit   []float64
+
+	unitTook time.Duration
 
 	resumed bool      // an unfinished run goes on
 	opening time.Time // when the databases began to open
@@ -82,6 +90,12 @@ func newBench(bc BenchConfig) (*bench, error) {
 	if b.state, err = lockState(bc.Dir, "joinbench run"); err != nil {
 		return nil, err
 	}
+	if bc.limitB > 0 {
+		b.gen.limitB(bc.limitB)
+	}
+	if bc.Engine != nil {
+		return b, nil
+	}
 	if err := b.prepareState(); err != nil {
 		return nil, errors.Join(err, b.state.close())
 	}
@@ -91,6 +105,9 @@ func newBench(bc BenchConfig) (*bench, error) {
 // prepareState makes new databases, or with Resume opens those of the unfinished run.
 func (b *bench) prepareState() error {
 	b.mark = benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks, Endless: b.Duration > 0}
+	if b.limitB > 0 {
+		b.mark.Cut = b.gen.limit
+	}
 	b.opening = time.Now()
 	var have benchMark
 	marked, err := b.state.readMark(&have)
@@ -197,7 +214,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.feed.turns.loosen()
 		b.c.core.BatchSize = min(b.c.core.BatchSize, recoveryBatch)
 	}
-	if err := b.state.start(b.c, b.source, b.sink); err != nil {
+	if err := b.state.startWith(b.Engine, b.tasks, b.c, b.source, b.sink); err != nil {
 		return nil, err
 	}
 	b.meter = newMeter(b, started, mem)
@@ -212,8 +229,10 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.meter.finish(e)
 	}
 	peak := mem.Peak()
-	if err := b.measureUnit(mem); err != nil {
-		return nil, err
+	if b.hold == nil || runErr == nil { // else somebody waits for the arms to end
+		if err := b.measureUnit(mem); err != nil {
+			return nil, err
+		}
 	}
 	rec := b.report(e, peak, runErr)
 	if b.Save != nil {
@@ -247,8 +266,9 @@ func (w *waitingSource) Next(side core.Side, part int) (*core.Chunk, error) {
 
 // measureUnit measures the unit, before and after the run: the median of both stands for the machine's mood between.
 func (b *bench) measureUnit(mem *results.MemSampler) error {
+	start := time.Now()
 	mem.Pause()
-	defer mem.Resume()
+	defer func() { mem.Resume(); b.unitTook += time.Since(start) }()
 	rounds, err := measureUnit(b.gen.gen, b.Profile.Load.Warm)
 	b.unit = append(b.unit, rounds...)
 	return err
@@ -267,8 +287,10 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	rec.Run.Config, rec.Run.ConfigOrigin = configOf(b.Profile)
 
 	rec.Join.Counters = counters(e, b.c, b.sink.outputs)
-	rec.Join.Truth = b.truth(e, runErr == nil)
-	rec.Join.Filter.FalseNegatives = falseNegatives(rec)
+	if !b.unchecked {
+		rec.Join.Truth = b.truth(e, runErr == nil)
+		rec.Join.Filter.FalseNegatives = falseNegatives(rec)
+	}
 	rec.Join.Derive()
 	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.samples.intervals(), m.drops(e)
 	rec.Steady, rec.Recovery = m.steady(), m.recovery.record()

@@ -67,6 +67,13 @@ func (g *generator) goOn() {
 // endAt cuts the stream where an earlier life did. Before the first record.
 func (g *generator) endAt(limit [2]int64) { g.limit, g.ended = limit, true }
 
+// limitB ends the stream with a B, if there are more, and with the A that come before it. Before the first record.
+func (g *generator) limitB(n int64) {
+	if n = min(n, g.limit[core.B]); n < g.limit[core.B] {
+		g.endAt([2]int64{g.gen.DueA(n), n})
+	}
+}
+
 // wasCut says whether cut was called.
 func (g *generator) wasCut() bool {
 	g.mu.Lock()

@@ -30,6 +30,7 @@ type meter struct {
 
 	recovering bool // see bench.recovered
 	max        levels
+	workClock  // of all times but started, which is its zero
 }
 
 // levels are the greatest amounts so far, each at its own moment.
@@ -71,7 +72,7 @@ func (m *meter) total() {
 // read takes a reading; deep ones ask the system too.
 func (m *meter) read(e *core.Engine, deep bool) reading {
 	c := e.Counters()
-	r := reading{at: time.Now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
+	r := reading{at: m.now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
 		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited,
 		sealed: c.Tasks.SealedTotal, dropped: c.Tasks.DroppedTotal,
 		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
@@ -137,6 +138,9 @@ func (m *meter) observe(e *core.Engine) error {
 		m.sample(e, now)
 	}
 	m.last = now
+	if m.b.hold != nil {
+		return m.b.hold.batch(m, e)
+	}
 	return nil
 }
 
@@ -185,7 +189,7 @@ func (m *meter) finish(e *core.Engine) {
 func (m *meter) drops(e *core.Engine) []results.Drop {
 	var out []results.Drop
 	for _, d := range e.Drops() {
-		out = append(out, results.Drop{Epoch: d.Epoch, TNs: int64(d.At.Sub(m.started)), DiskBeforeBytes: &d.Before,
+		out = append(out, results.Drop{Epoch: d.Epoch, TNs: int64(m.at(d.At).Sub(m.started)), DiskBeforeBytes: &d.Before,
 			DiskAfterBytes: &d.After, DropNs: int64(d.Took)})
 	}
 	return out

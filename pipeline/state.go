@@ -137,6 +137,19 @@ func (s *state) start(c *compiled, src core.Source, sink core.Sink) error {
 	return err // it may be about an output, so the directory is not to blame
 }
 
+// startWith makes the engine over joiners that another engine makes, one for each task; without one it is start.
+func (s *state) startWith(engine func(*core.Config) core.Joiner, tasks int, c *compiled, src core.Source, sink core.Sink) (err error) {
+	if engine == nil {
+		return s.start(c, src, sink)
+	}
+	joiners := make([]core.Joiner, tasks)
+	for i := range joiners {
+		joiners[i] = engine(&c.core)
+	}
+	s.engine, err = core.NewEngineWith(&c.core, joiners, src, sink)
+	return err
+}
+
 // closeStores closes engine and databases and keeps the lock.
 func (s *state) closeStores() error {
 	var errs []error

@@ -1,6 +1,9 @@
 package results
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Schema names our record; SchemaVersion is a semantic version: a reader accepts every record of its own major version.
 const (
@@ -176,15 +179,56 @@ type Drop struct {
 }
 
 // Arm is the same data through another way of joining (no filter, another filter), for comparison.
+//
+// NsPerB is that of the slices alone, in which the arms took their turns; Slices has it slice by slice, null where an arm had
+// nothing to do, and Turns the place that it had in the order of each, from 1. NsPerBRatio is the median over the slices of its
+// ns per B to the first arm's, low and high are the extremes. Counts are those of the slices' life too. RestartNs is
+// the time from the start of a process until B are joined again: after kill -9, or, for an arm that keeps nothing, of reading
+// everything anew. Lost is what kill -9 took: pairs that did not come, or, for an arm that keeps nothing, what waited then.
 type Arm struct {
-	Name            string   `json:"name"`
-	NsPerB          *float64 `json:"ns_per_b"`
-	RSSMaxBytes     *int64   `json:"rss_max_bytes"`
-	Probes          int64    `json:"probes"`
-	Matches         int64    `json:"matches"`
-	Lookups         int64    `json:"lookups"`
-	LookupsPerProbe *float64 `json:"lookups_per_probe"`
-	FPRatio         *float64 `json:"fp_ratio"`
+	Name             string     `json:"name"`
+	NsPerB           *float64   `json:"ns_per_b"`
+	NsPerBRatio      *float64   `json:"ns_per_b_ratio"`
+	NsPerBRatioLow   *float64   `json:"ns_per_b_ratio_low"`
+	NsPerBRatioHigh  *float64   `json:"ns_per_b_ratio_high"`
+	NsPerA           *float64   `json:"ns_per_a"`
+	BackgroundNsPerA *float64   `json:"background_ns_per_a"`
+	UnitNs           *float64   `json:"unit_ns"`
+	CPUSPerMillion   *float64   `json:"cpu_s_per_million"`
+	RSSMaxBytes      *int64     `json:"rss_max_bytes"`
+	DiskMaxBytes     *int64     `json:"disk_max_bytes"`
+	Probes           int64      `json:"probes"`
+	Matches          int64      `json:"matches"`
+	Lookups          int64      `json:"lookups"`
+	LookupsPerProbe  *float64   `json:"lookups_per_probe"`
+	FPRatio          *float64   `json:"fp_ratio"`
+	RestartNs        *int64     `json:"restart_ns"`
+	Lost             *int64     `json:"lost"`
+	Missing          *int64     `json:"missing"` // these three are null where there is no truth to hold the arm against
+	Spurious         *int64     `json:"spurious"`
+	Duplicated       *int64     `json:"duplicated"`
+	Slices           []*float64 `json:"slices"`
+	Turns            []int64    `json:"turns"`
+	Complete         bool       `json:"complete"`
+	Note             string     `json:"note"`
+}
+
+// SetRatio sets the arm's ns per B in relation to that of the first arm: the median over the slices that both have and
+// the extremes, or, without such slices, the quotient.
+func (a *Arm) SetRatio(first *float64, slicesOfFirst []*float64) {
+	a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = nil, nil, nil
+	var all []float64
+	for i := range min(len(a.Slices), len(slicesOfFirst)) {
+		if own, other := a.Slices[i], slicesOfFirst[i]; own != nil && other != nil && *other > 0 {
+			all = append(all, *own / *other)
+		}
+	}
+	if n := len(all); n > 0 {
+		slices.Sort(all)
+		a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = Known((all[(n-1)/2]+all[n/2])/2), &all[0], &all[n-1]
+	} else if a.NsPerB != nil && first != nil && *first > 0 {
+		a.NsPerBRatio = Known(*a.NsPerB / *first)
+	}
 }
 
 // Threshold is a limit that was asked for, e.g. "join.filter.fp_ratio<0.0005".

@@ -75,12 +75,13 @@ func (p *page) arms(rec *Record) {
 	if len(rec.Arms) == 0 {
 		return
 	}
-	rows := [][]string{}
+	head, rows := armTable(rec.Arms)
+	p.table(head, rows)
 	for _, a := range rec.Arms {
-		rows = append(rows, []string{a.Name, orDash(a.NsPerB, func(v float64) string { return fixed(v, 1) }),
-			orDash(a.LookupsPerProbe, plain), orDash(a.FPRatio, Percent), orDash(a.RSSMaxBytes, Bytes), Count(a.Matches)})
+		if a.Note != "" {
+			p.row(a.Name, a.Note)
+		}
 	}
-	p.table([]string{"ARMS", "ns per B", "lookups/B", "FP of B", "memory", "pairs"}, rows)
 }
 
 func (p *page) memory(rec *Record) {

@@ -28,6 +28,7 @@ type runFlags struct {
 	seed                                                                    string
 	duration                                                                time.Duration
 	resume, printConfig, json                                               bool
+	arms, arm                                                               string
 }
 
 func newRun(s streams) *cobra.Command {
@@ -39,6 +40,8 @@ func newRun(s streams) *cobra.Command {
   joinbench run --filter fuse8 --summary off       # the false positives of 8-bit filters, undisguised
   joinbench run --duration 10m --seed 7            # the same streams, as long as it takes
   joinbench run --dir /data/run1                   # then, after kill -9: the same with --resume
+  joinbench run --arms fuse16,memory,none          # side by side with a Go map, and with no filter (on the first million B)
+  joinbench run --arms fuse8,fuse16,bloom:200k     # another limit of B for one arm; bloom:all for none
   joinbench run --config mine.yaml --print-config`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, &f, s) },
@@ -49,6 +52,7 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.config, "config", "", "profile of your own (a file), instead of --profile")
 	fl.StringVar(&f.out, "out", "", "file for the record (default results/<profile>-<time>-<id>.json)")
 	fl.StringVar(&f.filter, "filter", "", "filter of sealed buckets: fuse8, fuse16, fuse32, bloom, none")
+	fl.StringVar(&f.arms, "arms", "", "ways to join, side by side, each in a process of its own: "+strings.Join(pipeline.ArmNames(), ", "))
 	fl.StringVar(&f.summary, "summary", "on", "one more filter in front of those of the buckets: on, off")
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
@@ -60,10 +64,15 @@ func newRun(s streams) *cobra.Command {
 	fl.BoolVar(&f.json, "json", false, "print the record instead of the report")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
 	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
+	fl.StringVar(&f.arm, "arm", "", "")
+	_ = fl.MarkHidden("arm") // it is there
 	return cmd
 }
 
 func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
+	if f.arm != "" {
+		return runArm(cmd.Context(), f.arm)
+	}
 	profile, name, err := benchProfile(f)
 	if err != nil {
 		return err
@@ -92,9 +101,17 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 		saved.write(rec, name)
 		return saved.err
 	}
+	bench := func() (*results.Record, error) { return pipeline.Bench(cmd.Context(), bc) }
+	if f.arms != "" {
+		ac, err := armsConfig(cmd, f, &bc)
+		if err != nil {
+			return err
+		}
+		bench = func() (*results.Record, error) { return pipeline.RunArms(cmd.Context(), ac) }
+	}
 	live := startLive(bc.Progress, progress, s)
 	defer live.Stop()
-	rec, err := pipeline.Bench(cmd.Context(), bc)
+	rec, err := bench()
 	live.Stop()
 	stop()
 	if rec == nil {

@@ -26,10 +26,11 @@ var allowed = map[string][]string{
 	"results":    {},
 	"config":     {},
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
+	"baseline":   {"buckets", "core"},
 	"capture":    {"projection"},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "projection",
 		"results"},
-	"cmd/joinbench": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
+	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
 		"projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
@@ -40,9 +41,10 @@ var allowed = map[string][]string{
 
 // inTests is what the tests of a package may import besides.
 var inTests = map[string][]string{
+	"baseline":      {"internal/leak"},
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
-	"pipeline":      {"internal/leak", "internal/oracle"},
+	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
 	"cmd/joinbench": {"internal/oracle"},
 }
 
