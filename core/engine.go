@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zeebo/xxh3"
-
 	"joinbench/buckets"
 	"joinbench/internal/failpoint"
 )
@@ -134,9 +132,6 @@ func newEngine(cfg *Config, n int, record []byte, source Source, sink Sink) (*En
 		}
 	}
 	e.route = router{hash: cfg.Hash, parts: make([]taskPart, n)}
-	if e.route.hash == nil {
-		e.route.hash = xxh3.Hash
-	}
 	return e, nil
 }
 
@@ -187,9 +182,12 @@ func (e *Engine) step(b *batch, to bounds) error {
 
 // compute joins one batch and hands its results over.
 func (e *Engine) compute(b *batch, to bounds) error {
-	e.route.split(b)
+	e.route.split(b, e.everywhere)
 	err := e.each(func(j Joiner, part *taskPart) error {
 		j.Begin()
+		stats := j.Stats()
+		stats.StoreTime += part.took[A]
+		stats.AskTime += part.took[B]
 		if err := j.Store(part.rows[A]); err != nil {
 			return err
 		}
@@ -211,6 +209,15 @@ func (e *Engine) compute(b *batch, to bounds) error {
 // maintain lets the joiners do what they do between batches.
 func (e *Engine) maintain(to bounds) error {
 	return e.each(func(j Joiner, _ *taskPart) error { return j.Maintain(to.floor, to.sealable) })
+}
+
+// everywhere calls fn once for each joiner, at the same time.
+func (e *Engine) everywhere(fn func(i int)) {
+	var wg sync.WaitGroup
+	for i := range e.joiners {
+		wg.Go(func() { fn(i) })
+	}
+	wg.Wait()
 }
 
 // each calls fn for every joiner, at the same time if there are several.

@@ -1,10 +1,15 @@
 package core
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
 
 // router divides a batch among the tasks by hash. With one task there is nothing to divide, and the task hashes.
 type router struct {
-	hash  func(key []byte) uint64
+	hash  func(key []byte) uint64 // nil: xxh3
 	parts []taskPart
 }
 
@@ -13,6 +18,7 @@ type router struct {
 type taskPart struct {
 	rows [2][]slice
 	pos  []uint32
+	took [2]time.Duration // by side, what dividing took of the task's goroutine
 }
 
 // taskOf takes the top bits of the hash: filters and tables use the low ones.
@@ -21,51 +27,95 @@ func taskOf(hash uint64, tasks int) int {
 	return int(hi)
 }
 
-func (r *router) split(b *batch) {
-	if len(r.parts) == 1 {
+// split divides a batch with each: the tasks' goroutines do it, first each hashes its share of the rows, then each picks its
+// own. What it takes is theirs too (TaskStats).
+func (r *router) split(b *batch, each func(func(i int))) {
+	n := len(r.parts)
+	if n == 1 {
 		r.parts[0].rows = b.rows
 		return
 	}
-	for i := range r.parts {
-		p := &r.parts[i]
-		p.rows[A], p.rows[B], p.pos = p.rows[A][:0], p.rows[B][:0], p.pos[:0]
-	}
-	pos := uint32(0)
-	for _, side := range []Side{A, B} {
-		for _, s := range b.rows[side] {
-			c := s.chunk
-			if len(c.Hash) < c.N {
+	for _, list := range b.rows {
+		for _, s := range list { // here, since a chunk may be in several slices
+			if c := s.chunk; len(c.Hash) < c.N {
 				c.Hash = make([]uint64, c.N)
-			}
-			for _, row := range s.rows {
-				h := r.hash(c.Key(row))
-				c.Hash[row] = h
-				p := &r.parts[taskOf(h, len(r.parts))]
-				p.add(side, c, row)
-				if side == B {
-					p.pos = append(p.pos, pos)
-					pos++
-				}
 			}
 		}
 	}
+	each(func(i int) { r.parts[i].hash(b, i, n, r.hash) })
+	each(func(i int) { r.parts[i].pick(b, i, n) })
 }
 
-func (p *taskPart) add(side Side, c *Chunk, row uint32) {
-	p.rows[side] = appendRow(p.rows[side], c, row)
-}
-
-// appendRow adds a row to the slice of its chunk, taking over the rows arrays of earlier batches.
-func appendRow(list []slice, c *Chunk, row uint32) []slice {
-	n := len(list)
-	switch {
-	case n > 0 && list[n-1].chunk == c:
-		list[n-1].rows = append(list[n-1].rows, row)
-	case n < cap(list):
-		list = list[:n+1]
-		list[n].chunk, list[n].rows = c, append(list[n].rows[:0], row)
-	default:
-		list = append(list, slice{c, []uint32{row}})
+// hash fills Chunk.Hash of the i-th of n shares of the batch's rows.
+func (p *taskPart) hash(b *batch, i, n int, hash func(key []byte) uint64) {
+	for side := range b.rows {
+		start := time.Now()
+		for k, s := range b.rows[side] {
+			c := s.chunk
+			if k%n != i {
+				continue
+			}
+			if hash == nil {
+				for _, row := range s.rows {
+					c.Hash[row] = xxh3.Hash(c.Key(row))
+				}
+				continue
+			}
+			for _, row := range s.rows {
+				c.Hash[row] = hash(c.Key(row))
+			}
+		}
+		p.took[side] = time.Since(start)
 	}
+}
+
+// pick finds the rows of the i-th of n tasks.
+func (p *taskPart) pick(b *batch, i, n int) {
+	p.rows[A], p.rows[B], p.pos = p.rows[A][:0], p.rows[B][:0], p.pos[:0]
+	pos := uint32(0)
+	for side := range b.rows {
+		start := time.Now()
+		for _, s := range b.rows[side] {
+			own := rowsOf(&p.rows[side], s.chunk)
+			hashes := s.chunk.Hash
+			for _, row := range s.rows {
+				if taskOf(hashes[row], n) == i {
+					own = append(own, row)
+					if Side(side) == B {
+						p.pos = append(p.pos, pos)
+					}
+				}
+				if Side(side) == B {
+					pos++
+				}
+			}
+			p.rows[side][len(p.rows[side])-1].rows = own
+		}
+		p.took[side] += time.Since(start)
+	}
+}
+
+// appendRow adds a row to the slice of its chunk.
+func appendRow(list []slice, c *Chunk, row uint32) []slice {
+	rows := rowsOf(&list, c)
+	list[len(list)-1].rows = append(rows, row)
 	return list
+}
+
+// rowsOf makes sure that the list ends with the slice of a chunk, and returns its rows; it takes over the rows arrays of
+// earlier batches.
+func rowsOf(list *[]slice, c *Chunk) []uint32 {
+	l := *list
+	n := len(l)
+	switch {
+	case n > 0 && l[n-1].chunk == c:
+		return l[n-1].rows
+	case n < cap(l):
+		l = l[:n+1]
+		l[n].chunk, l[n].rows = c, l[n].rows[:0]
+	default:
+		l = append(l, slice{chunk: c})
+	}
+	*list = l
+	return l[n].rows
 }
