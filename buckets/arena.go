@@ -99,6 +99,13 @@ func (a *arena) sized(row uint32) []byte {
 	return b[: 4+binary.LittleEndian.Uint32(b) : 4+binary.LittleEndian.Uint32(b)]
 }
 
+// touch reads a byte of each of a row's first two cache lines.
+func (a *arena) touch(row uint32) byte {
+	ref := a.refs[row]
+	b := a.chunks[ref>>32][uint32(ref):]
+	return b[0] ^ b[min(64, len(b)-1)]
+}
+
 // entry returns the row's entry; it is valid until release.
 func (a *arena) entry(row uint32) []byte { return a.sized(row)[4:] }
 

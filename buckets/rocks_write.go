@@ -51,23 +51,7 @@ func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats
 		_ = os.Remove(path) // not there when the import failed after it had moved
 		return nil, table.RunStats, fmt.Errorf("importing a table of %d bytes: %w", table.Bytes, err)
 	}
-	if err := r.touch(f); err != nil {
-		return nil, table.RunStats, errors.Join(err, r.DropFamily(f))
-	}
 	return f, table.RunStats, failpoint.Hit(failpoint.IngestAfter)
-}
-
-// touch reads a table once through the mapping that lookups will use: each page that is seen there for the first time costs
-// 5 to 25 µs, which is better spent here than by the first B that finds something.
-func (r *Rocks) touch(f *rocksFamily) error {
-	it, end := r.iterate(f.handle)
-	defer end()
-	var few [1024]uint64
-	var last C.uint64_t
-	var hasLast C.int
-	for it.SeekToFirst(); int(C.jb_scan_hashes(cptr(it), (*C.uint64_t)(&few[0]), C.size_t(len(few)), &last, &hasLast)) == len(few); {
-	}
-	return it.Err()
 }
 
 // Sum implements Backend.

@@ -137,6 +137,19 @@ type runSource struct {
 	chunk uint32
 	key   [KeySize]byte
 	value []byte
+	near  int // rows that were touched and not taken
+	sink  byte
+}
+
+// touchAhead rows are read in one go before they are copied one by one: sorted by hash they lie anywhere in the arena, and
+// these reads do not wait for each other.
+const touchAhead = 64
+
+func (s *runSource) touch() {
+	s.near = min(touchAhead, len(s.rows))
+	for _, r := range s.rows[:s.near] {
+		s.sink ^= s.part.arena.touch(r.at)
+	}
 }
 
 func (s *runSource) Size() int64 {
@@ -146,6 +159,9 @@ func (s *runSource) Size() int64 {
 func (s *runSource) Next() (key, value []byte, ok bool) {
 	if len(s.rows) == 0 {
 		return nil, nil, false
+	}
+	if s.near <= 0 {
+		s.touch()
 	}
 	hash, n := s.rows[0].hash, 0
 	s.value = append(s.value[:0], valueVersion, 0, 0, 0)
@@ -162,6 +178,7 @@ func (s *runSource) Next() (key, value []byte, ok bool) {
 		s.chunk = binary.BigEndian.Uint32(s.key[8:]) + 1
 	}
 	s.rows = s.rows[n:]
+	s.near -= n
 	return s.key[:], s.value, true
 }
 
