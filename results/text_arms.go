@@ -9,7 +9,7 @@ func armTable(arms []Arm) (head []string, rows [][]string) {
 			orDash(a.RSSMaxBytes, Bytes), orDash(a.DiskMaxBytes, Bytes), orDash(a.LookupsPerProbe, plain), orDash(a.FPRatio, Percent),
 			orDash(a.RestartNs, nanos), orDash(a.Lost, Count)})
 	}
-	return []string{"ARMS", "ns per B", "× first", "ns per A", "RSS", "disk", "lookups/B", "FP of B", "restart", "lost at kill -9"}, rows
+	return []string{"ARMS", "ns/B", "× first", "ns/A", "RSS", "disk", "lookups/B", "FP", "restart", "lost by kill -9"}, rows
 }
 
 // armRatio is the ratio to the first arm with the spread over the slices.
