@@ -115,8 +115,14 @@ func (a *armRun) result(first *armRun) results.Arm {
 		return out
 	}
 	rec := a.whole()
+	if a.Name == armNull && rec.Load != nil && rec.Load.AchievedPerS != nil {
+		out.Note += ": " + results.Rate(*rec.Load.AchievedPerS) + " is what generator, decoders and gate give"
+	}
 	j, c := &rec.Join, &rec.Cost
-	out.NsPerA, out.BackgroundNsPerA, out.CPUSPerMillion = c.NsPerA, c.BackgroundNsPerA, c.CPUSPerMillion
+	if a.Name != armNull {
+		out.NsPerA, out.BackgroundNsPerA = c.NsPerA, c.BackgroundNsPerA
+	}
+	out.CPUSPerMillion = c.CPUSPerMillion
 	out.RSSMaxBytes, out.DiskMaxBytes, out.UnitNs = c.RSSMaxBytes, c.DiskMaxBytes, c.UnitNs
 	out.Probes, out.Matches, out.Lookups, out.LookupsPerProbe = j.Probes, j.Matches, j.Lookups, j.LookupsPerProbe
 	out.FPRatio = j.Filter.FPRatio
