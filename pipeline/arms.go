@@ -75,6 +75,9 @@ func RunArms(ctx context.Context, ac ArmsConfig) (*results.Record, error) {
 	for _, a := range ac.Arms {
 		r.runs = append(r.runs, &armRun{Arm: a, note: a.note(ac.Profile.Load.BEvents)})
 	}
+	if _, err := newGenerator(ac.Profile); err != nil { // else each arm would say so
+		return nil, err
+	}
 	if err := r.planMemory(); err != nil {
 		return nil, err
 	}

@@ -34,14 +34,26 @@ func (r *armsRun) merged(runErr error) *results.Record {
 		rec.Join.VsArm = ratio(*without, *rec.Join.LookupsPerProbe)
 	}
 	rec.Verdict = results.Judge(rec, r.findings(main, runErr)...)
+	rec.Verdict.Reasons = unique(rec.Verdict.Reasons) // what the arm found, the record may say too
 	return rec
 }
 
-// lookupsPerProbe of an arm over its whole run, nil if that is not known.
+// unique leaves out what was said before.
+func unique(list []string) []string {
+	kept := []string{}
+	for _, s := range list {
+		if !slices.Contains(kept, s) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// lookupsPerProbe of an arm, nil if that is not known.
 func (r *armsRun) lookupsPerProbe(name string) *float64 {
 	for _, a := range r.runs {
-		if rec := a.lastRecord(); a.Name == name && rec != nil {
-			return rec.Join.LookupsPerProbe
+		if a.Name == name && a.lastRecord() != nil {
+			return a.whole().Join.LookupsPerProbe
 		}
 	}
 	return nil
@@ -99,13 +111,18 @@ func (a *armRun) result(first *armRun) results.Arm {
 			out.RestartNs, out.Lost = &a.first.ReadyNs, new(int64(a.last.Pending))
 		}
 	}
-	rec := a.lastRecord()
-	if rec == nil {
+	if a.lastRecord() == nil {
 		return out
 	}
-	rec = a.whole()
+	rec := a.whole()
+	if a.Name == armNull && rec.Load != nil && rec.Load.AchievedPerS != nil {
+		out.Note += ": " + results.Rate(*rec.Load.AchievedPerS) + " is what generator, decoders and gate give"
+	}
 	j, c := &rec.Join, &rec.Cost
-	out.NsPerA, out.BackgroundNsPerA, out.CPUSPerMillion = c.NsPerA, c.BackgroundNsPerA, c.CPUSPerMillion
+	if a.Name != armNull {
+		out.NsPerA, out.BackgroundNsPerA = c.NsPerA, c.BackgroundNsPerA
+	}
+	out.CPUSPerMillion = c.CPUSPerMillion
 	out.RSSMaxBytes, out.DiskMaxBytes, out.UnitNs = c.RSSMaxBytes, c.DiskMaxBytes, c.UnitNs
 	out.Probes, out.Matches, out.Lookups, out.LookupsPerProbe = j.Probes, j.Matches, j.Lookups, j.LookupsPerProbe
 	out.FPRatio = j.Filter.FPRatio

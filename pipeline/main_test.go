@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 		serveLives()
 		os.Exit(0)
 	}
+	if os.Getenv(armVariable) != "" {
+		os.Exit(serveArm())
+	}
 	// States of tests are small and many: memory is the place for them where there is one.
 	if dir, err := os.MkdirTemp("/dev/shm", "joinbench-test-"); err == nil && os.Getenv("TMPDIR") == "" {
 		_ = os.Setenv("TMPDIR", dir)

@@ -40,3 +40,26 @@ func TestAvailableMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestArmRatio: the median over the slices that both arms have, and the extremes; without slices the quotient.
+func TestArmRatio(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	first := []*float64{f(10), f(20), nil, f(40), f(0)}
+	for name, c := range map[string]struct {
+		arm              Arm
+		ratio, low, high *float64
+	}{
+		"slices":         {Arm{NsPerB: f(1), Slices: []*float64{f(20), f(100), f(7), f(40), f(5)}}, f(2), f(1), f(5)},
+		"two":            {Arm{NsPerB: f(1), Slices: []*float64{f(20), f(100)}}, f(3.5), f(2), f(5)},
+		"no slice":       {Arm{NsPerB: f(90), Slices: []*float64{nil, nil, f(7)}}, f(3), nil, nil},
+		"never measured": {Arm{}, nil, nil, nil},
+	} {
+		a := c.arm
+		a.SetRatio(f(30), first)
+		for i, p := range [][2]*float64{{a.NsPerBRatio, c.ratio}, {a.NsPerBRatioLow, c.low}, {a.NsPerBRatioHigh, c.high}} {
+			if (p[0] == nil) != (p[1] == nil) || p[0] != nil && *p[0] != *p[1] {
+				t.Errorf("%s, value %d: %v, want %v", name, i, p[0], p[1])
+			}
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (p *page) arms(rec *Record) {
 		return
 	}
 	head, rows := armTable(rec.Arms)
-	p.table(head, rows)
+	p.wideTable(head, rows)
 	for _, a := range rec.Arms {
 		if a.Note != "" {
 			p.row(a.Name, a.Note)
