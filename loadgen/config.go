@@ -95,6 +95,9 @@ type Config struct {
 	// they were joined already, so that the Pending A before it are those that wait for a B still to come or for none.
 	// See steady.go.
 	Steady bool
+	// Zipf is the exponent of the distribution by which absent keys and duplicates are drawn, 0 to 4; 0: each absent B has
+	// a key of its own, and duplicates follow the B that they repeat. See zipf.go.
+	Zipf float64
 }
 
 // WithDefaults returns c with zero fields filled: rates ([Config.DeriveRates]),
@@ -230,6 +233,9 @@ func (c Config) checkShares(f *faults) {
 		if !(s.v >= 0 && s.v <= s.most) {
 			f.add("%s %g is not between 0 and %g", s.name, s.v, s.most)
 		}
+	}
+	if !(c.Zipf >= 0 && c.Zipf <= maxZipf) {
+		f.add("zipf %g is not between 0 and %d", c.Zipf, maxZipf)
 	}
 	if len(f.list) > before {
 		return

@@ -15,6 +15,7 @@ type Gen struct {
 	a, b   side
 	dup    strata // of the odd B that are not late: duplicates; what is left is expired
 	pairs  pairing
+	hot    *hot  // nil: no key is
 	first  int64 // A indexes before B 0
 	left   int64 // of these, the ones that are left out (see steady.go)
 	nA, nB int64
@@ -82,8 +83,9 @@ func newPlan(c Config) (*Gen, error) {
 	g.a = side{base0: Epoch, step: stepA, parts: int64(c.PartitionsA),
 		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(7), matched: newStrata(pA, salts(8)),
 		odd: newStrata(share(ofRest(c.LateShareA, 1-float64(pA)/float64(one))), salts(9)), late: newStrata(one, 0)}
+	perMs := float64(pB) / float64(one) / (float64(stepB) / (1 << stepBits))
+	g.hot = newHot(c, perMs)
 	if pB > 0 {
-		perMs := float64(pB) / float64(one) / (float64(stepB) / (1 << stepBits))
 		if g.pairs, err = newPairing(c, perMs, salts(10)); err != nil {
 			return nil, err
 		}

@@ -226,7 +226,7 @@ func randomConfig(rnd *rand.Rand) Config {
 	c := Config{
 		Seed: rnd.Uint64(), Pending: 1 + rnd.Int64N(15_000), BEvents: rnd.Int64N(60_000),
 		MatchRate: pick(0, 1, 0.5, 0.1, 0.01, rnd.Float64(), rnd.Float64()*0.1), Duplicates: pick(0, 0, 0.01, 0.1, 0.3),
-		Steady: rnd.IntN(2) == 0, Expired: pick(0, 0.01, 0.1), LateShareA: pick(0, 0.01, 0.2, 0.5), LateShareB: pick(0, 0.01, 0.2, 0.5),
+		Steady: rnd.IntN(2) == 0, Zipf: pick(0, 0, 0.5, 0.99, 1, 2), Expired: pick(0, 0.01, 0.1), LateShareA: pick(0, 0.01, 0.2, 0.5), LateShareB: pick(0, 0.01, 0.2, 0.5),
 		After: after, Before: time.Duration(rnd.Int64N(int64(after))).Truncate(time.Millisecond),
 		KeyShape: Shape(rnd.IntN(3)), RecordBytes: 190 + rnd.IntN(150),
 		PartitionsA: 1 + rnd.IntN(9), PartitionsB: 1 + rnd.IntN(9), OneToMany: rnd.IntN(2) == 0,
@@ -254,7 +254,7 @@ func TestTruthEqualsNaiveJoin(t *testing.T) {
 		want = 8
 	}
 	var pairs, kinds [8]int64
-	var gone int64
+	var gone, hot int64
 	accepted, tried := 0, 0
 	for ; accepted < want && tried < 100*want; tried++ {
 		c := randomConfig(rnd)
@@ -267,6 +267,9 @@ func TestTruthEqualsNaiveJoin(t *testing.T) {
 			g, as, bs := generate(t, c)
 			checkTruth(t, g, as, bs, rnd)
 			gone += g.LeftOut()
+			if g.hot != nil {
+				hot += int64(g.dupsBefore(g.BCount()))
+			}
 			for j := range g.BCount() {
 				kinds[g.KindB(j)]++
 			}
@@ -279,8 +282,8 @@ func TestTruthEqualsNaiveJoin(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d of %d random workloads accepted, pairs %v, kinds of B %v, %d A left out", accepted, tried, pairs[:2], kinds[:7], gone)
-	if accepted < want || pairs[0] == 0 || pairs[1] == 0 || gone == 0 {
+	t.Logf("%d of %d random workloads accepted, pairs %v, kinds of B %v, %d A left out, %d hot duplicates", accepted, tried, pairs[:2], kinds[:7], gone, hot)
+	if accepted < want || pairs[0] == 0 || pairs[1] == 0 || gone == 0 || hot == 0 {
 		t.Errorf("the test compares too little")
 	}
 	for k, n := range kinds[:7] {

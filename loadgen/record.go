@@ -128,7 +128,7 @@ func (g *Gen) AppendB(dst []byte, j int64) []byte {
 // ("@key") holds.
 func (g *Gen) AppendBKey(dst []byte, j int64) []byte {
 	f := g.fate(j)
-	return g.appendKey(dst, f.keyNumber(j))
+	return g.appendKey(dst, g.keyNumber(&f, j))
 }
 
 // RecordA appends key and value of A record i, each to its slice, and returns the event
@@ -149,10 +149,13 @@ func (g *Gen) RecordB(key, value []byte, j int64) (k, v []byte, time int64) {
 	return append(key, k...), value, time
 }
 
-// keyNumber returns the number of the key that B record j carries.
-func (f *fate) keyNumber(j int64) uint64 {
+// keyNumber returns the number of the key that B record j carries, of which f is the fate.
+func (g *Gen) keyNumber(f *fate, j int64) uint64 {
 	if f.a >= 0 {
 		return uint64(f.a)
+	}
+	if g.hot != nil {
+		return bKeys + g.hot.absent.rank(mix(uint64(j)^g.b.salt))
 	}
 	return bKeys + uint64(j)
 }

@@ -36,7 +36,7 @@ func (c Config) steadyRateA() float64 {
 	after, age := c.After.Seconds(), c.meanAge()
 	if c.BEventsPerSec > 0 {
 		asked := c.primaryShare() * c.BEventsPerSec
-		return asked + max(0, float64(c.Pending)-asked*age)/after
+		return max(asked+max(0, float64(c.Pending)-asked*age)/after, asked/(1-c.LateShareA))
 	}
 	half := (1 - c.LateShareA) / 2
 	return float64(c.Pending) / (half*age + (1-half)*after)

@@ -88,6 +88,12 @@ func (g *Gen) lateB(j, anchor int64) fate {
 // apply). Where there is no such B, or its A's window would end, j is absent.
 func (g *Gen) duplicate(j int64) fate {
 	t := g.b.base(j)
+	if g.hot != nil {
+		if i, ok := g.hotDuplicate(j, t); ok {
+			return fate{KindDuplicate, i, t}
+		}
+		return fate{KindAbsent, -1, t}
+	}
 	part := j % g.b.parts
 	skip := mix(uint64(j)^g.salt) & 3
 	k := g.b.matched.blockOf(uint64(j))

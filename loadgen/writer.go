@@ -50,6 +50,6 @@ func (g *Gen) putB(dst []byte, j int64, again bool, m *fateMemo) (key []byte, ti
 		copy(dst, t.text)
 	}
 	t.fill(dst, j, f.time, h>>24&(1<<24-1))
-	g.keys.put(dst[t.key:], f.keyNumber(j))
+	g.keys.put(dst[t.key:], g.keyNumber(&f, j))
 	return dst[t.key : t.key+g.cfg.KeyBytes], f.time
 }

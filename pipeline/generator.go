@@ -28,7 +28,7 @@ func newGenerator(p *config.Profile) (*generator, error) {
 		MatchRate: l.MatchRate, Duplicates: l.Duplicates, LateShareA: l.LateShare, LateShareB: l.LateShare,
 		Grace: j.Grace, Disorder: l.Disorder, Before: j.Window.Before, After: j.Window.After, Ages: l.Ages,
 		KeyBytes: l.KeyBytes, RecordBytes: l.RecordBytes, PartitionsA: l.Partitions, PartitionsB: l.Partitions,
-		OneToMany: j.Cardinality == "one-to-many", Steady: l.Steady,
+		OneToMany: j.Cardinality == "one-to-many", Steady: l.Steady, Zipf: l.Zipf,
 	})
 	if err != nil {
 		return nil, &config.Error{Faults: []config.Fault{{Key: "load", Message: err.Error()}}}
