@@ -62,7 +62,9 @@ const headroom = 0.01
 
 // geometryFor is the geometry for so many keys: that of xorfilter's binary fuse filters with three places (Graf and Lemire,
 // "Binary Fuse Filters: Fast and Smaller Than Xor Filters", 2022), a little roomier.
-func geometryFor(keys int) geometry {
+func geometryFor(keys int) geometry { return geometryWith(keys, headroom) }
+
+func geometryWith(keys int, headroom float64) geometry {
 	n := float64(max(keys, 16))
 	seg := uint32(1) << min(int(math.Log(n)/math.Log(3.33)+2.25), 18)
 	factor := max(1.125, 0.875+0.25*math.Log(1e6)/math.Log(n)) + headroom

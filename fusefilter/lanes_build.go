@@ -1,7 +1,6 @@
 package fusefilter
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"time"
@@ -15,8 +14,9 @@ type Part struct {
 }
 
 // ErrNoFit is in the chain of the error when a bucket does not fit beside the lanes that stand: it has more keys than
-// they were made for, or none of its places can be settled with their seed. Building all of them anew helps.
-var ErrNoFit = errors.New("fusefilter: the bucket does not fit into the lanes")
+// they were made for, or its keys cannot be settled with their seed. Building all of them anew helps, unless a bucket
+// has a hash twice. It is an ErrBuild.
+var ErrNoFit = fmt.Errorf("%w: a bucket does not fit into the lanes", ErrBuild)
 
 // laneSeeds is how many seeds are tried when all lanes are built anew.
 const laneSeeds = 16
@@ -33,6 +33,12 @@ func (b *Builder) AddLanes(base *Lanes, keep uint64, parts []Part, cover Cover) 
 	for m := keep; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros64(m)
 		l.keys[slot] = base.keys[slot]
+	}
+	if keep&^base.cover.mask != 0 {
+		return nil, 0, fmt.Errorf("%w: lanes %b are to be kept, there are %b", ErrBuild, keep, base.cover.mask)
+	}
+	if err := l.check(keep, parts); err != nil {
+		return nil, 0, err
 	}
 	for _, p := range parts {
 		if len(p.Hashes) > l.capacity {
@@ -56,6 +62,9 @@ func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*La
 		return nil, 0, err
 	}
 	l := Lanes{kind: kind, words: rowWords(kind, slots), cover: cover}
+	if err := l.check(0, parts); err != nil {
+		return nil, 0, err
+	}
 	for _, p := range parts {
 		l.capacity = max(l.capacity, len(p.Hashes))
 	}
@@ -70,6 +79,22 @@ func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*La
 		}
 	}
 	return nil, 0, err
+}
+
+// check refuses what would make wrong lanes: a slot that has no lane in a row or gets two, and one that is covered while
+// nobody fills its lane, which would then deny every key.
+func (l *Lanes) check(keep uint64, parts []Part) error {
+	filled := keep
+	for _, p := range parts {
+		if p.Slot < 0 || p.Slot >= 64*l.words/l.kind.cellBits() || filled>>p.Slot&1 != 0 {
+			return fmt.Errorf("%w: slot %d is given twice or has no lane", ErrBuild, p.Slot)
+		}
+		filled |= 1 << p.Slot
+	}
+	if bare := l.cover.mask &^ filled; bare != 0 {
+		return fmt.Errorf("%w: lanes without keys for the slots %b that they are to cover", ErrBuild, bare)
+	}
+	return nil
 }
 
 // before is the tests' hook.

@@ -130,6 +130,9 @@ func (s *Set) InstallLanes(l *Lanes) uint64 {
 	if l.cover.set != s {
 		return 0
 	}
+	if l.kind != s.kind {
+		panic(fmt.Sprintf("fusefilter: lanes of %s in a set of %s", l.kind, s.kind))
+	}
 	covered := l.cover.mask & s.filtered
 	for m := covered; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros64(m)
