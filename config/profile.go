@@ -33,6 +33,7 @@ type Load struct {
 	Ages        []time.Duration // tB − tA of matches, mixed in equal parts; empty = the generator's own choice
 	Batch       int             // records handed over at once
 	Seed        uint64
+	Thresholds  []string // limits of the record's metrics; read by package results
 }
 
 // DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
@@ -73,7 +74,20 @@ func loadLeaves(l *Load) []leaf {
 			}
 			return n, nil
 		}, func(n uint64) string { return strconv.FormatUint(n, 10) }),
+		thresholdsLeaf("load.thresholds", &l.Thresholds),
 	}
+}
+
+// thresholdsLeaf is a list that may be empty. What its expressions mean is not known here.
+func thresholdsLeaf(key string, p *[]string) leaf {
+	l := listLeaf(key, p)
+	l.check = func() error {
+		if slices.Contains(*p, "") {
+			return fmt.Errorf("%s: an empty expression in the list", key)
+		}
+		return nil
+	}
+	return l
 }
 
 func rateLeaf(key string, p *float64) leaf {

@@ -75,12 +75,9 @@ func (p *page) arms(rec *Record) {
 	if len(rec.Arms) == 0 {
 		return
 	}
-	rows := [][]string{}
-	for _, a := range rec.Arms {
-		rows = append(rows, []string{a.Name, orDash(a.NsPerB, func(v float64) string { return fixed(v, 1) }),
-			orDash(a.LookupsPerProbe, plain), orDash(a.FPRatio, Percent), orDash(a.RSSMaxBytes, Bytes), Count(a.Matches)})
-	}
-	p.table([]string{"ARMS", "ns per B", "lookups/B", "FP of B", "memory", "pairs"}, rows)
+	head, rows := armTable(rec.Arms)
+	head[0] = "ARMS"
+	p.table(head, rows)
 }
 
 func (p *page) memory(rec *Record) {
@@ -250,6 +247,7 @@ func (p *page) environment(rec *Record) {
 	if t.RocksDBAssertions {
 		assertions = "WITH ASSERTIONS"
 	}
+	p.row("instrumented", strings.Join(t.Instrumented, ", "))
 	p.row("libraries", join(when(t.RocksDB != "", "RocksDB "+t.RocksDB), assertions, when(t.JSONEngine != "", "JSON "+t.JSONEngine)))
 	p.row("workload", join(rec.Run.WorkloadFingerprint, when(rec.Run.Tasks > 0, fmt.Sprintf("tasks %d", rec.Run.Tasks))))
 	p.row("command", strings.Join(rec.Run.Argv, " "))

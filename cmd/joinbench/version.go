@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -26,13 +27,15 @@ var (
 // toolVersion is what a record says of the program.
 func toolVersion() results.Tool {
 	t := results.Tool{Version: version, Commit: commit, Dirty: dirty == "true", Go: runtime.Version(), JSONEngine: projection.Engine(),
-		BuildTags: []string{}}
+		BuildTags: []string{}, Instrumented: []string{}}
 	t.RocksDB, t.RocksDBAssertions = buckets.Build()
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch {
 			case s.Key == "-tags":
 				t.BuildTags = strings.Split(s.Value, ",")
+			case instrument(s.Key, s.Value) != "":
+				t.Instrumented = append(t.Instrumented, instrument(s.Key, s.Value))
 			case s.Key == "vcs.revision" && t.Commit == "":
 				t.Commit = s.Value
 			case s.Key == "vcs.modified" && dirty == "":
@@ -40,7 +43,21 @@ func toolVersion() results.Tool {
 			}
 		}
 	}
+	if slices.Contains(t.BuildTags, "failpoints") {
+		t.Instrumented = append(t.Instrumented, "failpoints")
+	}
 	return t
+}
+
+// instrument names the setting of a build that makes it slower than the one that is deployed; "" if it is none.
+func instrument(key, value string) string {
+	switch {
+	case (key == "-race" || key == "-asan" || key == "-msan" || key == "-cover") && value == "true":
+		return key
+	case key == "-gcflags" && slices.Contains(strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '=' || r == '"' }), "-N"):
+		return "-N"
+	}
+	return ""
 }
 
 func newVersion(s streams) *cobra.Command {
