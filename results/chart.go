@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -27,17 +28,17 @@ const (
 type ink struct{ light, dark string }
 
 var (
-	inkPaper  = ink{"#FFFFFF", "#0D1117"}
-	inkText   = ink{"#24292F", "#C9D1D9"}
-	inkGrid   = ink{"#E6E8EB", "#21262D"}
-	inkPhase  = ink{"#F3F5F8", "#161B22"} // every phase but measure
-	inkDrop   = ink{"#C9653B", "#E08A5F"}
-	inkSeal   = ink{"#7A8793", "#8B98A5"}
-	inkRate   = ink{"#1F6FB5", "#58A6FF"}
-	inkBatch  = ink{"#8A4FA8", "#BC8CFF"}
-	inkPerB   = ink{"#2E8B57", "#3FB970"}
-	inkWaited = ink{"#B58900", "#E3B341"}
-	allInks   = []ink{inkPaper, inkText, inkGrid, inkPhase, inkDrop, inkSeal, inkRate, inkBatch, inkPerB, inkWaited}
+	inkPaper    = ink{"#FFFFFF", "#0D1117"}
+	inkText     = ink{"#24292F", "#C9D1D9"}
+	inkGrid     = ink{"#E6E8EB", "#21262D"}
+	inkPhase    = ink{"#F3F5F8", "#161B22"} // every phase but measure
+	inkDrop     = ink{"#C9653B", "#E08A5F"}
+	inkSeal     = ink{"#7A8793", "#8B98A5"}
+	inkRate     = ink{"#1F6FB5", "#58A6FF"}
+	inkBatch    = ink{"#8A4FA8", "#BC8CFF"}
+	inkPerB     = ink{"#2E8B57", "#3FB970"}
+	inkResponse = ink{"#B58900", "#E3B341"}
+	allInks     = []ink{inkPaper, inkText, inkGrid, inkPhase, inkDrop, inkSeal, inkRate, inkBatch, inkPerB, inkResponse}
 )
 
 func (i ink) color() color.Color {
@@ -145,20 +146,24 @@ func timeSpan(rec *Record) (from, to float64) {
 	return seconds(rec.Intervals[0].TNs), to
 }
 
-// line gathers one value of the intervals, where it is known.
-func line(rec *Record, value func(*Interval) *float64, scale float64) plotter.XYs {
+// line gathers one number of the intervals, where it is known.
+func line(rec *Record, name string, scale float64) plotter.XYs {
+	f := jsonField(reflect.TypeFor[Interval](), name)
+	if f == nil {
+		return nil
+	}
 	var out plotter.XYs
 	for i := range rec.Intervals {
 		one := &rec.Intervals[i]
-		if v := value(one); v != nil && Known(*v) != nil && *v > 0 {
-			out = append(out, plotter.XY{X: seconds(one.TNs), Y: *v * scale})
+		if v, ok := number(reflect.ValueOf(one).Elem().FieldByIndex(f.Index)); ok && v > 0 {
+			out = append(out, plotter.XY{X: seconds(one.TNs), Y: v * scale})
 		}
 	}
 	return out
 }
 
 func ratePanel(rec *Record) panel {
-	points := line(rec, func(i *Interval) *float64 { return i.ProbesPerS }, 1)
+	points := line(rec, "probes_per_s", 1)
 	scale, name := 1.0, "B per second"
 	switch top := highest(points); {
 	case top >= 1e6:
@@ -180,14 +185,12 @@ func highest(points plotter.XYs) float64 {
 	return top
 }
 
-// latencyPanel shows what there is: response and batch times, or else what a B costs.
+// latencyPanel shows what there is: the response of an open loop and the time of a batch, or else what a B costs.
 func latencyPanel(rec *Record) panel {
-	ms := func(value func(*Interval) *int64) plotter.XYs {
-		return line(rec, func(i *Interval) *float64 { return floatOf(value(i)) }, 1e-6)
-	}
 	p := panel{axis: "milliseconds"}
 	for _, s := range []series{
-		{"batch, p99", inkBatch, ms(func(i *Interval) *int64 { return i.BatchP99Ns })},
+		{"response, p99", inkResponse, line(rec, "response_p99_ns", 1e-6)},
+		{"batch, p99", inkBatch, line(rec, "batch_p99_ns", 1e-6)},
 	} {
 		if len(s.points) > 1 {
 			p.series = append(p.series, s)
@@ -196,20 +199,17 @@ func latencyPanel(rec *Record) panel {
 	if len(p.series) > 0 {
 		return p
 	}
-	perB := line(rec, func(i *Interval) *float64 { return i.NsPerB }, 1)
+	name, perB := "time per B, join alone", line(rec, "ns_per_b", 1)
 	if len(perB) == 0 { // records of version 1.1
-		perB = line(rec, func(i *Interval) *float64 {
-			if i.ProbesPerS == nil || *i.ProbesPerS == 0 {
-				return nil
-			}
-			return Known(1e9 / *i.ProbesPerS)
-		}, 1)
-		return panel{"nanoseconds", []series{{"time per B, decoding included", inkPerB, perB}}}
+		name, perB = "time per B, decoding included", line(rec, "probes_per_s", 1)
+		for i := range perB {
+			perB[i].Y = 1e9 / perB[i].Y
+		}
 	}
-	return panel{"nanoseconds", []series{{"time per B, join alone", inkPerB, perB}}}
+	return panel{"nanoseconds", []series{{name, inkPerB, perB}}}
 }
 
-// plot lays out one panel. The legend of the first names the marks too.
+// plot lays out one panel. The key of the first names the marks too.
 func (one panel) plot(rec *Record, from, to float64, first bool) (*plot.Plot, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -220,6 +220,7 @@ func (one panel) plot(rec *Record, from, to float64, first bool) (*plot.Plot, er
 	grid.Vertical.Color, grid.Horizontal.Color = inkGrid.color(), inkGrid.color()
 	p.Add(grid)
 	top := 0.0
+	var keys key
 	marks := &marks{rec: rec}
 	p.Add(marks)
 	for _, s := range one.series {
@@ -234,11 +235,12 @@ func (one panel) plot(rec *Record, from, to float64, first bool) (*plot.Plot, er
 		}
 		l.Color, l.Width = s.ink.color(), 1.6
 		p.Add(l)
-		p.Legend.Add(s.name, l)
+		keys = append(keys, keyItem{s.name, l})
 	}
 	if first {
-		marks.legend(&p.Legend, from, to)
+		keys = append(keys, marks.keys(from, to)...)
 	}
+	p.Add(keys)
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = from, to, 0, top*1.15
 	if top == 0 {
 		p.Y.Max = 1
@@ -270,7 +272,5 @@ func style(p *plot.Plot) {
 		a.Padding = vg.Length(0)
 	}
 	p.Legend.TextStyle.Font, p.Legend.TextStyle.Color = sans(11), text
-	p.Legend.Top, p.Legend.Left = true, false
-	p.Legend.XOffs, p.Legend.YOffs = -6, -4
-	p.Legend.ThumbnailWidth = 22
+	p.Title.Text, p.Title.TextStyle.Font, p.Title.Padding = " ", sans(11), 4 // room for the key
 }

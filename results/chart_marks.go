@@ -26,7 +26,7 @@ func (s *shade) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		style := p.Legend.TextStyle
 		if style.Width(ph.Name)+8 < right-left {
-			c.FillText(style, vg.Point{X: left + 4, Y: c.Max.Y - 14}, ph.Name)
+			c.FillText(style, vg.Point{X: left + 5, Y: c.Max.Y - 20}, ph.Name)
 		}
 	}
 }
@@ -85,14 +85,36 @@ func dropStyle(dashed bool) draw.LineStyle {
 
 func sealStyle() draw.LineStyle { return draw.LineStyle{Color: inkSeal.color(), Width: 1.2} }
 
-// legend names the marks that there are.
-func (m *marks) legend(l *plot.Legend, from, to float64) {
+// keys name the marks that there are.
+func (m *marks) keys(from, to float64) (out []keyItem) {
 	drops, seals := m.times(from, to)
 	if len(drops) > 0 {
-		l.Add("bucket dropped", thumb{dropStyle(len(drops) <= manyDrops), true})
+		out = append(out, keyItem{"bucket dropped", thumb{dropStyle(len(drops) <= manyDrops), true}})
 	}
 	if len(seals) > 0 {
-		l.Add("bucket sealed", thumb{sealStyle(), false})
+		out = append(out, keyItem{"bucket sealed", thumb{sealStyle(), false}})
+	}
+	return out
+}
+
+// key names lines and marks in a row above the panel, where it hides nothing.
+type key []keyItem
+
+type keyItem struct {
+	name  string
+	thumb plot.Thumbnailer
+}
+
+// Plot implements plot.Plotter.
+func (k key) Plot(c draw.Canvas, p *plot.Plot) {
+	const sample, gap = 20, 18
+	style := p.Legend.TextStyle
+	x, y := c.Min.X, c.Max.Y+7
+	for _, item := range k {
+		box := draw.Crop(c, x-c.Min.X, x+sample-c.Max.X, y-c.Min.Y, y+9-c.Max.Y)
+		item.thumb.Thumbnail(&box)
+		c.FillText(style, vg.Point{X: x + sample + 5, Y: y}, item.name)
+		x += sample + 5 + style.Width(item.name) + gap
 	}
 }
 

@@ -41,18 +41,16 @@ func WriteCSV(w io.Writer, recs ...*Record) error {
 }
 
 func csvArm(arms []Arm, i int, row func(arm, metric string, value float64) error) error {
-	a := &arms[i]
-	t, v := reflect.TypeFor[Arm](), reflect.ValueOf(a).Elem()
-	for _, f := range jsonFields(t) {
-		if n, ok := number(v.FieldByIndex(f.Index)); ok {
-			if err := row(a.Name, jsonName(f), n); err != nil {
-				return err
-			}
-		}
-	}
 	for _, c := range armColumns() {
+		v := c.value(&arms[i])
+		if v == nil {
+			continue
+		}
+		if err := row(arms[i].Name, c.name, *v); err != nil {
+			return err
+		}
 		if r := armRatio(arms, i, c.value); c.ratio && r != nil {
-			if err := row(a.Name, c.name+"_ratio", *r); err != nil {
+			if err := row(arms[i].Name, c.name+"_ratio", *r); err != nil {
 				return err
 			}
 		}

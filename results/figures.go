@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -81,6 +82,14 @@ func dropEmpty(all []figure, recs []*Record) []figure {
 	return out
 }
 
+// otherReasons are those of the verdict that no failed threshold gave: these are shown with the thresholds.
+func otherReasons(rec *Record) []string {
+	shown := failedThresholds(rec)
+	return slices.DeleteFunc(slices.Clone(rec.Verdict.Reasons), func(reason string) bool {
+		return slices.ContainsFunc(shown, func(f Finding) bool { return f.Reason == reason })
+	})
+}
+
 // timesUnit sets a time in relation to the machine's unit.
 func timesUnit(c *Cost, ns *float64) string {
 	if ns == nil || c.UnitNs == nil || *c.UnitNs <= 0 {
@@ -96,67 +105,6 @@ func shortTitle(rec *Record) string {
 		name = rec.Run.Profile
 	}
 	return strings.TrimSpace(name + " " + rec.Run.ID)
-}
-
-// armColumn is one column of the table of arms. Those with a ratio are set in relation to the first arm.
-type armColumn struct {
-	name  string // of the field
-	head  string
-	value func(*Arm) *float64
-	text  func(float64) string
-	ratio bool
-}
-
-func armColumns() []armColumn {
-	count := func(n func(*Arm) int64) func(*Arm) *float64 {
-		return func(a *Arm) *float64 { return Known(float64(n(a))) }
-	}
-	return []armColumn{
-		{"ns_per_b", "ns per B", func(a *Arm) *float64 { return a.NsPerB }, func(v float64) string { return fixed(v, 1) }, true},
-		{"rss_max_bytes", "memory", func(a *Arm) *float64 { return floatOf(a.RSSMaxBytes) }, func(v float64) string { return Bytes(int64(v)) }, true},
-		{"lookups_per_probe", "lookups/B", func(a *Arm) *float64 { return a.LookupsPerProbe }, plain, false},
-		{"fp_ratio", "FP of B", func(a *Arm) *float64 { return a.FPRatio }, Percent, false},
-		{"matches", "pairs", count(func(a *Arm) int64 { return a.Matches }), func(v float64) string { return Count(int64(v)) }, false},
-		{"probes", "B", count(func(a *Arm) int64 { return a.Probes }), func(v float64) string { return Count(int64(v)) }, false},
-	}
-}
-
-// armTable is the table of arms: head and rows. Columns of which no arm knows anything are left out.
-func armTable(arms []Arm) (head []string, rows [][]string) {
-	head = []string{"arm"}
-	rows = make([][]string, len(arms))
-	for i := range arms {
-		rows[i] = []string{arms[i].Name}
-	}
-	for _, c := range armColumns() {
-		known := false
-		for i := range arms {
-			known = known || c.value(&arms[i]) != nil
-		}
-		if !known {
-			continue
-		}
-		head = append(head, c.head)
-		if c.ratio {
-			head = append(head, "×")
-		}
-		for i := range arms {
-			rows[i] = append(rows[i], orDash(c.value(&arms[i]), c.text))
-			if c.ratio {
-				rows[i] = append(rows[i], orDash(armRatio(arms, i, c.value), func(v float64) string { return significant(v, 3) }))
-			}
-		}
-	}
-	return head, rows
-}
-
-// armRatio sets an arm's value in relation to that of the first.
-func armRatio(arms []Arm, i int, value func(*Arm) *float64) *float64 {
-	v, first := value(&arms[i]), value(&arms[0])
-	if v == nil || first == nil {
-		return nil
-	}
-	return RatioF(*v, *first)
 }
 
 func floatOf(n *int64) *float64 {

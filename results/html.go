@@ -16,7 +16,8 @@ var htmlPage = template.Must(template.New("report").Parse(htmlText))
 type htmlRecord struct {
 	*Record
 	Status, Title string
-	Class         string // of the verdict
+	Reasons       []string // of the verdict, without those that the list of thresholds shows
+	Class         string   // of the verdict
 	Chart         template.HTML
 	Arms          [][]string
 	ArmHead       []string
@@ -54,7 +55,8 @@ func WriteHTML(w io.Writer, recs ...*Record) error {
 }
 
 func htmlOf(rec *Record) (htmlRecord, error) {
-	h := htmlRecord{Record: rec, Status: statusName(&rec.Verdict), Title: runTitle(rec), Class: "bad"}
+	h := htmlRecord{Record: rec, Status: statusName(&rec.Verdict), Title: runTitle(rec), Class: "bad",
+		Reasons: otherReasons(rec)}
 	switch rec.Verdict.Status {
 	case StatusOK:
 		h.Class = "good"

@@ -48,7 +48,7 @@ func markdownVerdict(b *strings.Builder, rec *Record) {
 		}
 		fmt.Fprintf(b, "- %s `%s`: %s\n", mark, cell(t.Expr), cell(t.shown()))
 	}
-	for _, r := range v.Reasons {
+	for _, r := range otherReasons(rec) {
 		fmt.Fprintf(b, "- ✗ %s\n", cell(r))
 	}
 	for _, r := range v.Warnings {

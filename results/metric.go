@@ -138,9 +138,6 @@ func unknownMetric(path string, known []string, t reflect.Type) error {
 		if len(known) > 0 {
 			within = metricsUnder(t, strings.Join(known, "."))
 		}
-		if len(within) == 0 {
-			return fmt.Errorf("unknown metric %q: %s is a number by itself", path, strings.Join(known, "."))
-		}
 		best = slices.MinFunc(within, func(a, b string) int { return near.Distance(path, a) - near.Distance(path, b) })
 	}
 	return fmt.Errorf("unknown metric %q (did you mean %q?)", path, best)

@@ -77,7 +77,7 @@ func (p *page) arms(rec *Record) {
 	}
 	head, rows := armTable(rec.Arms)
 	head[0] = "ARMS"
-	p.table(head, rows)
+	p.wideTable(head, rows)
 }
 
 func (p *page) memory(rec *Record) {

@@ -89,7 +89,7 @@ func TestColor(t *testing.T) {
 	}
 	t.Setenv("NO_COLOR", "")
 	bare, coloured := text(false), text(true)
-	if !strings.HasPrefix(coloured, "\x1b[1;32mOK\x1b[0m") {
+	if !strings.HasPrefix(coloured, "\x1b[1mTHRESHOLDS\x1b[0m\n  \x1b[1;32m✓\x1b[0m join") || !strings.Contains(coloured, "\n\x1b[1;32mOK\x1b[0m ") {
 		t.Errorf("a coloured report starts with %q", coloured[:20])
 	}
 	for _, style := range []string{styleReset, styleBold, styleRed, styleGreen, styleYellow} {
@@ -107,12 +107,13 @@ func TestColor(t *testing.T) {
 // The figures of a bad run are in the report, next to the words that say what they are.
 func TestTextSaysWhatIsWrong(t *testing.T) {
 	text := string(render(t, brokenRecord(), "text", TextOptions{}))
-	if !strings.HasPrefix(text, "INCORRECT  (exit code 4)\n    quick · after the rewrite") {
+	if !strings.HasPrefix(text, "THRESHOLDS\n  ✓ join.filter.fp_ratio<0.0005") ||
+		!strings.Contains(text, "\n\nINCORRECT  (exit code 4)\n    quick · after the rewrite") {
 		t.Errorf("starts with %q", text[:40])
 	}
 	for _, want := range []string{"✗ expected pairs that are missing: 1,003",
 		"✗ pairs that came out and were not expected: 2", "✗ pairs that came out once too often: 1", "(false negatives): 3",
-		"✗ B: 5,000,004 records were read and 5,000,000 have a fate", "✗ cost.ns_per_b<50", "the generator was the limit",
+		"✗ B: 5,000,004 records were read and 5,000,000 have a fate", "✗ cost.ns_per_b<50", "✗ threshold cost.ns_per_b<50 failed: 81.04", "the generator was the limit",
 		"! the filter errs more often than predicted", "! RocksDB was compiled with assertions"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("lacks %q", want)

@@ -34,7 +34,7 @@ func newReport(s streams) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return report(&f, args, s) },
+		RunE: func(_ *cobra.Command, args []string) error { return showRecords(&f, args, s) },
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.format, "format", "f", "text", results.FormatList())
@@ -43,7 +43,7 @@ func newReport(s streams) *cobra.Command {
 	return cmd
 }
 
-func report(f *reportFlags, paths []string, s streams) error {
+func showRecords(f *reportFlags, paths []string, s streams) error {
 	if f.schema {
 		_, err := s.out.Write(results.JSONSchema())
 		return err
