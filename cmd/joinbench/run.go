@@ -29,7 +29,7 @@ type runFlags struct {
 	tasks                                                                   string
 	seed                                                                    string
 	duration                                                                time.Duration
-	resume, printConfig, json                                               bool
+	resume, printConfig, json, strict                                       bool
 	thresholds                                                              []string
 }
 
@@ -61,6 +61,7 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.label, "label", "", "text that the record carries")
 	fl.StringArrayVar(&f.thresholds, "threshold", nil, "limit of a metric of the record, such as 'join.filter.fp_ratio<0.0005'; failed: exit code 99 (repeatable)")
 	fl.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json, none")
+	fl.BoolVar(&f.strict, "strict", false, "do not start on a machine of which doctor says that something is bad (exit code 3)")
 	fl.BoolVar(&f.json, "json", false, "print the record instead of the report")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
 	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
@@ -82,6 +83,11 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	progress, err := results.ParseProgress(f.progress)
 	if err != nil {
 		return &usageError{fmt.Errorf("--progress: %w", err)}
+	}
+	if f.strict {
+		if err := preflight(f.dir); err != nil {
+			return err
+		}
 	}
 	stop, err := startCPUProfile(f.cpuProfile)
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -104,56 +103,3 @@ func orNone(s string) string {
 
 // hasRocksDB is false of a build without cgo.
 func hasRocksDB(t results.Tool) bool { return !strings.HasPrefix(t.RocksDB, "none") }
-
-func newDoctor(s streams) *cobra.Command {
-	var dir string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check what this machine gives a measurement", Args: noArgs,
-		Example: "  joinbench doctor --dir /data",
-		RunE: func(*cobra.Command, []string) error {
-			env := results.CollectEnvironment(dir)
-			if asJSON {
-				data, err := json.MarshalIndent(env, "", "  ")
-				if err == nil {
-					_, err = s.out.Write(append(data, '\n'))
-				}
-				return err
-			}
-			return printDoctor(s, &env, toolVersion())
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", os.TempDir(), "where data would lie")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return cmd
-}
-
-// printDoctor lists what was found, each with what to do where something is.
-func printDoctor(s streams, e *results.Environment, t results.Tool) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	line := func(name, value, advice string) {
-		mark := "ok"
-		if advice != "" {
-			mark, value = "!!", value+": "+advice
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", mark, name, value)
-	}
-	advise := func(bad bool, text string) string {
-		if bad {
-			return text
-		}
-		return ""
-	}
-	line("cpu", fmt.Sprintf("%s, %d cores", e.CPU, e.Cores), advise(e.Cores < 2, "helpers and the join share one core; measure on two or more"))
-	line("governor", orNone(e.Governor), advise(e.Governor != "" && e.Governor != "performance", "set it to performance while measuring"))
-	line("memory", results.Bytes(e.MemBytes), advise(e.MemBytes > 0 && e.MemBytes < 2<<30, "the quick profile needs 1 GiB free"))
-	line("disk", fmt.Sprintf("%s on %s", orNone(e.FS), orNone(e.Disk)), advise(e.FS == "tmpfs", "memory, not a disk: use --dir for figures about disks"))
-	rocksAdvice := advise(t.RocksDBAssertions, "compiled with assertions; build a release one with make")
-	if !hasRocksDB(t) {
-		rocksAdvice = "neither run nor join work; build with make, which sets CGO_ENABLED=1"
-	}
-	line("rocksdb", t.RocksDB, rocksAdvice)
-	line("json", t.JSONEngine, "")
-	line("go", fmt.Sprintf("%s, GOGC=%d, GOMAXPROCS=%d", t.Go, e.GOGC, e.GOMAXPROCS), advise(e.GOMAXPROCS < e.Cores, "fewer threads than cores"))
-	return w.Flush()
-}
