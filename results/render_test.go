@@ -142,6 +142,11 @@ func TestBenchReadsBack(t *testing.T) {
 			t.Errorf("%s: %d iterations, commit %q", results[i].Name, results[i].Iters, results[i].GetConfig("commit"))
 		}
 	}
+	for unit, want := range map[string]float64{"ns/B": 81.04, "ns/A": 312.6, "background-ns/A": 244.1, "record-ns/B": 812.4, "unit-ns": 28.02,
+		"B/s": 182_481.7, "rss-bytes": 412<<20 + 345_678, "disk-bytes": 367_001_600, "allocs/B": 0.0000312, "cpu-s/M": 0.9312,
+		"lookups/B": 51_211.0 / 4_999_990, "fp-ppm": 1_208.0 / 4_949_987 * 1e6, "pairs": 50_003, "missing": 0, "spurious": 0, "duplicated": 0} {
+		check(results[0], unit, want)
+	}
 	check(results[2], "ns/B", 31_204)
 	check(results[2], "lookups/B", 16.0002)
 	check(results[1], "fp-ppm", 244)
