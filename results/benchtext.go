@@ -34,28 +34,38 @@ func benchUnits() []benchUnit {
 			return new(float64(n(r.Join.Truth)))
 		}
 	}
+	field := func(name string) func(*Arm) *float64 {
+		return func(a *Arm) *float64 { return armNumber(a, name) }
+	}
 	return []benchUnit{
-		{"ns/B", benchLower, func(r *Record) *float64 { return r.Cost.NsPerB }, func(a *Arm) *float64 { return a.NsPerB }},
-		{"ns/A", benchLower, func(r *Record) *float64 { return r.Cost.NsPerA }, nil},
-		{"background-ns/A", benchLower, func(r *Record) *float64 { return r.Cost.BackgroundNsPerA }, nil},
+		{"ns/B", benchLower, func(r *Record) *float64 { return r.Cost.NsPerB }, field("ns_per_b")},
+		{"ns/A", benchLower, func(r *Record) *float64 { return r.Cost.NsPerA }, field("ns_per_a")},
+		{"background-ns/A", benchLower, func(r *Record) *float64 { return r.Cost.BackgroundNsPerA }, field("background_ns_per_a")},
 		{"record-ns/B", benchLower, func(r *Record) *float64 { return r.Cost.RecordNsPerB }, nil},
-		{"unit-ns", benchLower, func(r *Record) *float64 { return r.Cost.UnitNs }, nil},
+		{"unit-ns", benchLower, func(r *Record) *float64 { return r.Cost.UnitNs }, field("unit_ns")},
 		{"B/s", benchHigher, func(r *Record) *float64 {
 			if r.Load == nil {
 				return nil
 			}
 			return r.Load.AchievedPerS
 		}, nil},
-		{"rss-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.RSSMaxBytes) }, func(a *Arm) *float64 { return floatOf(a.RSSMaxBytes) }},
-		{"disk-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.DiskMaxBytes) }, nil},
+		{"rss-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.RSSMaxBytes) }, field("rss_max_bytes")},
+		{"disk-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.DiskMaxBytes) }, field("disk_max_bytes")},
 		{"allocs/B", benchLower, func(r *Record) *float64 { return r.Cost.AllocsPerProbe }, nil},
-		{"cpu-s/M", benchLower, func(r *Record) *float64 { return r.Cost.CPUSPerMillion }, nil},
-		{"lookups/B", benchLower, func(r *Record) *float64 { return r.Join.LookupsPerProbe }, func(a *Arm) *float64 { return a.LookupsPerProbe }},
+		{"cpu-s/M", benchLower, func(r *Record) *float64 { return r.Cost.CPUSPerMillion }, field("cpu_s_per_million")},
+		{"lookups/B", benchLower, func(r *Record) *float64 { return r.Join.LookupsPerProbe }, field("lookups_per_probe")},
 		{"fp-ppm", benchLower, func(r *Record) *float64 { return ppm(r.Join.Filter.FPRatio) }, func(a *Arm) *float64 { return ppm(a.FPRatio) }},
+		{"restart-ns", benchLower, func(r *Record) *float64 {
+			if r.Recovery == nil {
+				return nil
+			}
+			return floatOf(r.Recovery.ReadyNs)
+		}, field("restart_ns")},
+		{"lost", benchLower, func(*Record) *float64 { return nil }, field("lost")},
 		{"pairs", benchHigher + benchExact, counts(func(r *Record) int64 { return r.Join.Matches }), func(a *Arm) *float64 { return new(float64(a.Matches)) }},
-		{"missing", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Missing }), nil},
-		{"spurious", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Spurious }), nil},
-		{"duplicated", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Duplicated }), nil},
+		{"missing", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Missing }), field("missing")},
+		{"spurious", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Spurious }), field("spurious")},
+		{"duplicated", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Duplicated }), field("duplicated")},
 	}
 }
 

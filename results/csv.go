@@ -49,7 +49,7 @@ func csvArm(arms []Arm, i int, row func(arm, metric string, value float64) error
 		if err := row(arms[i].Name, c.name, *v); err != nil {
 			return err
 		}
-		if r := armRatio(arms, i, c.value); c.ratio && r != nil {
+		if r := armRatio(arms, i, &c); c.ratio && r != nil && armNumber(&arms[i], c.name+"_ratio") == nil {
 			if err := row(arms[i].Name, c.name+"_ratio", *r); err != nil {
 				return err
 			}
