@@ -112,6 +112,9 @@ func (p *page) wideTable(head []string, rows [][]string) {
 				break
 			}
 		}
+		if to < len(head) && head[to] == "×" && to-1 > from { // a ratio stays beside its figure
+			to--
+		}
 		part := [][]string{}
 		for _, row := range rows {
 			part = append(part, append([]string{row[0]}, row[from:to]...))

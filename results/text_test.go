@@ -120,3 +120,28 @@ func TestTextSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// Columns that do not fit go on below, none is lost, and a ratio stays beside its figure.
+func TestWideTable(t *testing.T) {
+	head, row := []string{"ARMS"}, []string{"one"}
+	for i := range 9 {
+		head, row = append(head, strings.Repeat("h", i%3+6), "×"), append(row, strings.Repeat("v", i+3), "1.00")
+	}
+	p := &page{width: minWidth}
+	p.wideTable(head, [][]string{row})
+	values := []string{}
+	for line := range strings.Lines(p.b.String()) {
+		if utf8.RuneCountInString(line) > minWidth+1 {
+			t.Errorf("too wide: %q", line)
+		}
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == "one" {
+			if len(fields)%2 == 0 {
+				t.Errorf("a ratio stands alone: %q", line)
+			}
+			values = append(values, fields[1:]...)
+		}
+	}
+	if strings.Join(values, " ") != strings.Join(row[1:], " ") {
+		t.Errorf("columns %q, want %q", values, row[1:])
+	}
+}
