@@ -22,5 +22,6 @@
 // Units are in the names: _ns is nanoseconds, _bytes is bytes, _per_s is per second; ratios are 0 to 1.
 //
 // Ownership: a Record and its parts belong to one goroutine at a time; nothing here locks them. Live and MemSampler own one
-// goroutine each, from Start to Stop, and may be used from any goroutine in between. The package imports none of ours but internal/near.
+// goroutine each, from Start to Stop, and may be used from any goroutine in between. The package imports none of ours but
+// internal/near.
 package results
