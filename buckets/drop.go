@@ -12,6 +12,8 @@ import (
 // DropJob removes a dropped bucket's files. Run may be called from any goroutine, once.
 type DropJob struct {
 	Epoch    int64
+	Rows     int64 // that the bucket held
+	Left     int64 // of them, those that nobody used
 	store    Backend
 	families []Family
 	trim     trim
@@ -114,7 +116,7 @@ func (r *Ring) drop(b *Bucket) *DropJob {
 		r.write.delete(markKey(b.Epoch))
 		r.write.delete(bitsKey(b.Epoch))
 	}
-	j := &DropJob{Epoch: b.Epoch, store: r.store}
+	j := &DropJob{Epoch: b.Epoch, Rows: b.Entries(), Left: int64(b.live), store: r.store}
 	for _, run := range b.runs {
 		j.families = append(j.families, run.family)
 	}

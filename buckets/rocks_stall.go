@@ -16,6 +16,8 @@ func (r *Rocks) Stalls() Stalls {
 		stats := r.db.GetPropertyCF("rocksdb.cf-write-stall-stats", h)
 		s.Delays += statOf(stats, "total-delays")
 		s.Stops += statOf(stats, "total-stops")
+		pending, _ := strconv.ParseInt(r.db.GetPropertyCF("rocksdb.estimate-pending-compaction-bytes", h), 10, 64)
+		s.Pending += pending
 	}
 	return s
 }

@@ -397,15 +397,3 @@ func mutateAndParse(t *testing.T, all []Value, right, wrong string) {
 	_, err := ParseProfile([]byte(text.String()), "p.yaml")
 	checkFault(t, wrong, err, fmt.Sprintf("unknown key %q (did you mean %q?)", wrong, right))
 }
-
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1},
-		{"kitten", "sitting", 3}, {"fliter", "filter", 1}, {"ca", "abc", 3}} {
-		if got := editDistance(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}

@@ -40,7 +40,8 @@ type Load struct {
 	RequireSteady bool // a run whose measured phase was not steady is invalid
 	// SwapAfter is after how many batches what helpers do is taken in, exactly, so that counts are the same in every run;
 	// 0 = as soon as it is there.
-	SwapAfter int
+	SwapAfter  int
+	Thresholds []string // limits of the record's metrics; read by package results
 }
 
 // DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
@@ -86,7 +87,20 @@ func loadLeaves(l *Load) []leaf {
 			}
 			return n, nil
 		}, func(n uint64) string { return strconv.FormatUint(n, 10) }),
+		thresholdsLeaf("load.thresholds", &l.Thresholds),
 	}
+}
+
+// thresholdsLeaf is a list that may be empty. What its expressions mean is not known here.
+func thresholdsLeaf(key string, p *[]string) leaf {
+	l := listLeaf(key, p)
+	l.check = func() error {
+		if slices.Contains(*p, "") {
+			return fmt.Errorf("%s: an empty expression in the list", key)
+		}
+		return nil
+	}
+	return l
 }
 
 func rateLeaf(key string, p *float64) leaf {

@@ -107,7 +107,7 @@ func (j *dropJob) finish(t *Task) error {
 	t.stats.HelperTime += j.took
 	t.stats.DropMax = max(t.stats.DropMax, j.took)
 	if j.drop.HasFiles() && len(t.drops) < maxDrops {
-		t.drops = append(t.drops, Drop{j.drop.Epoch, j.ended, j.took, j.before, j.after})
+		t.drops = append(t.drops, Drop{j.drop.Epoch, j.ended, j.took, j.before, j.after, j.drop.Rows, j.drop.Left})
 	}
 	return j.err
 }
@@ -118,6 +118,7 @@ type Drop struct {
 	At            time.Time // when it had gone
 	Took          time.Duration
 	Before, After int64 // bytes
+	Rows, Left    int64 // that it held; of them, those that no B had used
 }
 
 // maxDrops bounds the list that a report shows.

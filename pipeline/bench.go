@@ -25,6 +25,8 @@ type BenchConfig struct {
 	Summary  bool
 	Argv     []string
 	Progress *Progress
+	// Thresholds that the record is held against.
+	Thresholds []*results.Limit
 	// Save, if set, keeps the record, before the state is marked as finished: a run that is killed in between, or whose
 	// record finds no place, is resumed and gives its record then.
 	Save    func(*results.Record) error
@@ -256,12 +258,17 @@ func (b *bench) recovered() {
 type waitingSource struct {
 	*feed
 	waited time.Duration
+	bytesA int64 // keys and bodies of the A that were handed over
 }
 
 func (w *waitingSource) Next(side core.Side, part int) (*core.Chunk, error) {
 	start := time.Now()
 	defer func() { w.waited += time.Since(start) }()
-	return w.feed.Next(side, part)
+	c, err := w.feed.Next(side, part)
+	if c != nil && side == core.A {
+		w.bytesA += int64(len(c.Keys) + len(c.Body))
+	}
+	return c, err
 }
 
 // measureUnit measures the unit, before and after the run: the median of both stands for the machine's mood between.
@@ -294,8 +301,8 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	rec.Join.Derive()
 	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.samples.intervals(), m.drops(e)
 	rec.Steady, rec.Recovery = m.steady(), m.recovery.record()
+	stalls := e.Stalls()
 	if rec.Steady != nil {
-		stalls := e.Stalls()
 		rec.Steady.WriteStalls = new(stalls.Delays + stalls.Stops)
 	}
 	rec.SteadyState = m.steadyState()
@@ -305,6 +312,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 		found = append(found, results.Finding{Status: results.StatusFailed, Reason: err.Error()})
 	}
 	rec.Load = m.load()
+	rec.Storage = m.storage(&stalls, b.source.bytesA, rec.Environment.FS)
 	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
 	rec.Cost = m.cost(e, b.feed, rec.Drops)
 	rec.Cost.UnitNs = results.Known(median(b.unit))
@@ -319,6 +327,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	if rec.Tool.RocksDBAssertions {
 		found = append(found, results.Finding{Status: results.StatusInvalid, Reason: "RocksDB was compiled with assertions: build a release one with `make`"})
 	}
+	rec.SetThresholds(b.Thresholds)
 	rec.Verdict = results.Judge(rec, found...)
 	return rec
 }

@@ -13,10 +13,10 @@ func counters(e *core.Engine, from *compiled, outputs uint64) results.Counters {
 		Unvalidated: from.lenient,
 		A:           side(&c, core.A), B: side(&c, core.B),
 		Outputs: int64(outputs), Matches: int64(c.Matches), UnmatchedA: int64(c.UnmatchedA), UnmatchedB: int64(c.UnmatchedB),
-		Probes: int64(t.Probes), Lookups: int64(t.Lookups),
+		Probes: int64(t.Probes), Lookups: int64(t.Lookups), BucketsConsulted: int64(t.FilterQueries),
 		Filter: results.Filter{
 			Kind: cfg.Filter.String(), Summary: cfg.Summary,
-			AbsentQueries: int64(t.Absent), FalsePositives: int64(t.FalsePositives), StalePositives: int64(t.Stale),
+			PresentQueries: int64(t.Queries - t.Absent), AbsentQueries: int64(t.Absent), FalsePositives: int64(t.FalsePositives), StalePositives: int64(t.Stale),
 			FilterQueries: int64(t.FilterQueries), FilterFalsePositives: int64(t.FilterFalse),
 			BuildNs: int64(t.BuildTime), BuildFailed: int64(t.BuildFailed), Rebuilt: int64(t.FiltersRebuilt),
 		},

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"runtime/metrics"
 	"time"
 
 	"joinbench/core"
@@ -28,7 +27,8 @@ type meter struct {
 	settled  uint64    // B that had asked when the last settling ended
 	recovery *recovery // nil in a run that was not resumed while B asked
 
-	recovering bool // see bench.recovered
+	recovering bool          // see bench.recovered
+	io         [2]results.IO // when joining began, and when it ended
 	max        levels
 	workClock  // of all times but started, which is its zero
 }
@@ -48,7 +48,7 @@ type reading struct {
 	onA, onB, off time.Duration
 	waited        time.Duration // for records
 	cpu           time.Duration
-	allocs        uint64
+	heap          heapReading
 }
 
 func newMeter(b *bench, started time.Time, mem *results.MemSampler) *meter {
@@ -58,6 +58,7 @@ func newMeter(b *bench, started time.Time, mem *results.MemSampler) *meter {
 	if b.resumed && m.begin.probes > 0 {
 		m.recovery = newRecovery(b, m.begin)
 	}
+	m.io[0] = results.ReadIO()
 	m.total()
 	return m
 }
@@ -78,16 +79,9 @@ func (m *meter) read(e *core.Engine, deep bool) reading {
 		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
 	if deep {
 		r.cpu, _ = results.CPUTime() // zero where it is not known, and then not reported
-		r.allocs = allocations()
+		r.heap = readHeap()
 	}
 	return r
-}
-
-// allocations is the number of heap objects that the process ever allocated.
-func allocations() uint64 {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64()
 }
 
 // observe is called after each batch.
@@ -126,6 +120,7 @@ func (m *meter) observe(e *core.Engine) error {
 		}
 		m.gaps.batch(m.last, now)
 		m.rotation.batch(m.last, now)
+		m.samples.batch(m.last, now)
 		if int64(now.read[core.B]) >= m.b.gen.sent(core.B) {
 			now = m.read(e, true)
 			m.to = now
@@ -165,7 +160,8 @@ func (m *meter) sample(e *core.Engine, now reading) {
 	s := sample{
 		at: now.at.Sub(m.started), took: now.at.Sub(m.samples.last.at), phase: m.phase,
 		readA: now.read[core.A] - m.samples.last.read[core.A], probes: now.probes - m.samples.last.probes,
-		lookups: now.lookups - m.samples.last.lookups, pending: int64(l.Pending),
+		lookups: now.lookups - m.samples.last.lookups, asking: now.onB - m.samples.last.onB, seals: now.sealed - m.samples.last.sealed,
+		batchP99: m.samples.batchP99(), pending: int64(l.Pending),
 		levels: [sampledLevels]int64{rss: mem.AnonBytes, goHeap: mem.GoHeapBytes, rocksDB: l.StoreBytes, arenas: l.ArenaBytes,
 			filters: int64(l.FilterBytes), disk: l.DiskBytes},
 	}
@@ -181,6 +177,7 @@ func (m *meter) finish(e *core.Engine) {
 	if m.phase == "measure" {
 		m.to = now
 	}
+	m.io[1] = results.ReadIO()
 	m.sample(e, now)
 	m.endPhase(now)
 }
@@ -190,7 +187,7 @@ func (m *meter) drops(e *core.Engine) []results.Drop {
 	var out []results.Drop
 	for _, d := range e.Drops() {
 		out = append(out, results.Drop{Epoch: d.Epoch, TNs: int64(m.at(d.At).Sub(m.started)), DiskBeforeBytes: &d.Before,
-			DiskAfterBytes: &d.After, DropNs: int64(d.Took)})
+			DiskAfterBytes: &d.After, DropNs: int64(d.Took), Rows: d.Rows, Left: d.Left})
 	}
 	return out
 }
@@ -235,6 +232,6 @@ func (m *meter) cost(e *core.Engine, f *feed, drops []results.Drop) results.Cost
 	if m.to.cpu > m.from.cpu {
 		c.CPUSPerMillion = ratio((m.to.cpu-m.from.cpu).Seconds()*1e6, float64(m.to.read[core.B]-m.from.read[core.B]))
 	}
-	c.AllocsPerProbe = ratio(float64(m.to.allocs-m.from.allocs), probes)
+	m.to.heap.since(&m.from.heap, probes, &c)
 	return c
 }

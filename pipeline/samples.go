@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"time"
 
 	"joinbench/results"
@@ -14,6 +15,8 @@ const (
 	fineFor   = 10 * time.Second
 	// maxSamples is what a record keeps of a run, however long it is: then each two neighbours become one.
 	maxSamples = 600
+	// maxBatches is how many batches between two samples are looked at for their p99.
+	maxBatches = 1 << 14
 )
 
 // The amounts of a sample.
@@ -32,6 +35,9 @@ type sample struct {
 	at, took               time.Duration // from the start of the run; since the sample before
 	phase                  string
 	readA, probes, lookups uint64
+	asking                 time.Duration // of the task's goroutine on B
+	seals                  uint64
+	batchP99               time.Duration // 0: no batch
 	pending                int64
 	levels                 [sampledLevels]int64 // rss and goHeap are averages since the sample before
 }
@@ -42,6 +48,8 @@ type samples struct {
 	every time.Duration
 	fine  time.Time // until then every fineEvery
 	last  reading   // at the last sample
+
+	batches []time.Duration // measured since the last sample
 }
 
 func newSamples(resumed bool) samples {
@@ -62,7 +70,7 @@ func (s *samples) due(now reading) bool {
 }
 
 func (s *samples) add(one sample, now reading) {
-	s.list, s.last = append(s.list, one), now
+	s.list, s.last, s.batches = append(s.list, one), now, s.batches[:0]
 	if len(s.list) >= maxSamples {
 		s.thin()
 	}
@@ -96,7 +104,37 @@ func (s sample) with(next *sample) sample {
 	joined.readA += s.readA
 	joined.probes += s.probes
 	joined.lookups += s.lookups
+	joined.asking += s.asking
+	joined.seals += s.seals
+	joined.batchP99 = max(joined.batchP99, s.batchP99)
 	return joined
+}
+
+// batch takes in how long a measured batch took. Of a very small batch size it keeps what fits.
+func (s *samples) batch(before, now reading) {
+	if s.batches == nil {
+		s.batches = make([]time.Duration, 0, maxBatches)
+	}
+	if len(s.batches) < maxBatches {
+		s.batches = append(s.batches, now.at.Sub(before.at)-(now.waited-before.waited))
+	}
+}
+
+// batchP99 of those since the last sample, 0 without any.
+func (s *samples) batchP99() time.Duration {
+	if len(s.batches) == 0 {
+		return 0
+	}
+	slices.Sort(s.batches)
+	return s.batches[(len(s.batches)*99+99)/100-1]
+}
+
+// positive is nil where nothing was measured.
+func positive(d time.Duration) *int64 {
+	if d <= 0 {
+		return nil
+	}
+	return new(int64(d))
 }
 
 // intervals are the samples as the record has them.
@@ -107,8 +145,9 @@ func (s *samples) intervals() []results.Interval {
 		level := func(which int) *int64 { return &o.levels[which] }
 		out = append(out, results.Interval{TNs: int64(o.at), Phase: o.phase, Pending: o.pending,
 			ProbesPerS: results.RatioF(float64(o.probes), o.took.Seconds()), APerS: results.RatioF(float64(o.readA), o.took.Seconds()),
-			LookupsPerProbe: ratio(float64(o.lookups), float64(o.probes)),
-			DiskBytes:       level(disk), RSSBytes: level(rss), GoHeapBytes: level(goHeap), RocksDBBytes: level(rocksDB),
+			LookupsPerProbe: ratio(float64(o.lookups), float64(o.probes)), NsPerB: ratio(float64(o.asking), float64(o.probes)),
+			Seals: int64(o.seals), BatchP99Ns: positive(o.batchP99),
+			DiskBytes: level(disk), RSSBytes: level(rss), GoHeapBytes: level(goHeap), RocksDBBytes: level(rocksDB),
 			ArenaBytes: level(arenas), FilterBytes: level(filters)})
 	}
 	return out

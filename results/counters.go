@@ -43,9 +43,10 @@ func (s *Side) add(o *Side, sign int64) {
 // have no row in any sealed bucket asked; such a B is a false positive once, however many filters erred on it), FPPerFilter
 // is per filter asked (FilterFalsePositives ÷ FilterQueries).
 type Filter struct {
-	Kind                 string      `json:"kind"`         // none, bloom, fuse8, fuse16, fuse32
-	Summary              bool        `json:"summary"`      // one filter over several buckets stands in front
-	BitsPerKey           *float64    `json:"bits_per_key"` // of all live filters, summaries included
+	Kind                 string      `json:"kind"`            // none, bloom, fuse8, fuse16, fuse32
+	Summary              bool        `json:"summary"`         // one filter over several buckets stands in front
+	BitsPerKey           *float64    `json:"bits_per_key"`    // of all live filters, summaries included
+	PresentQueries       int64       `json:"present_queries"` // B for which some sealed bucket asked has a row, used or not
 	AbsentQueries        int64       `json:"absent_queries"`
 	FalsePositives       int64       `json:"false_positives"`
 	StalePositives       int64       `json:"stale_positives"` // the key was there and has been matched
@@ -71,6 +72,7 @@ func (f *Filter) add(o *Filter, sign int64) {
 	if f.FPPredicted == nil {
 		f.FPPredicted = o.FPPredicted
 	}
+	f.PresentQueries += sign * o.PresentQueries
 	f.AbsentQueries += sign * o.AbsentQueries
 	f.FalsePositives += sign * o.FalsePositives
 	f.StalePositives += sign * o.StalePositives
@@ -110,9 +112,13 @@ type Counters struct {
 	LookupsPerProbe *float64 `json:"lookups_per_probe"`
 	LookupReduction *float64 `json:"lookup_reduction"` // probes ÷ lookups; null without a lookup
 	VsArm           *float64 `json:"vs_arm"`           // lookups of the arm without filters ÷ lookups; null without that arm
-	Filter          Filter   `json:"filter"`
-	Buckets         Buckets  `json:"buckets"`
-	Unvalidated     bool     `json:"unvalidated"` // validate: lenient, so that documents that are not whole may be among the accepted
+	// BucketsConsulted are sealed buckets asked, summed over the B that asked any while all of these had their filter: what
+	// the window left of the ring.
+	BucketsConsulted         int64    `json:"buckets_consulted"`
+	BucketsConsultedPerProbe *float64 `json:"buckets_consulted_per_probe"` // ÷ (present_queries + absent_queries)
+	Filter                   Filter   `json:"filter"`
+	Buckets                  Buckets  `json:"buckets"`
+	Unvalidated              bool     `json:"unvalidated"` // validate: lenient, so that documents that are not whole may be among the accepted
 }
 
 // Derive computes the ratios from the counts. It may be called again after the counts have changed.
@@ -122,6 +128,7 @@ func (c *Counters) Derive() {
 	f := &c.Filter
 	f.FPRatio = Ratio(f.FalsePositives, f.AbsentQueries)
 	f.FPCI95 = Wilson95(f.FalsePositives, f.AbsentQueries)
+	c.BucketsConsultedPerProbe = Ratio(c.BucketsConsulted, f.AbsentQueries+f.PresentQueries)
 	f.FPPerFilter = Ratio(f.FilterFalsePositives, f.FilterQueries)
 }
 
@@ -155,6 +162,7 @@ func (c *Counters) count(o *Counters, sign int64) {
 	c.Oversize += sign * o.Oversize
 	c.Probes += sign * o.Probes
 	c.Lookups += sign * o.Lookups
+	c.BucketsConsulted += sign * o.BucketsConsulted
 	c.Filter.add(&o.Filter, sign)
 	c.Buckets.SealedTotal += sign * o.Buckets.SealedTotal
 	c.Buckets.DroppedTotal += sign * o.Buckets.DroppedTotal

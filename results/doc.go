@@ -12,11 +12,16 @@
 //     that stand beside it; a ratio whose denominator is zero is nil, in JSON null. There is no NaN anywhere.
 //  4. Judge reads the record and what else was found wrong, and says the Verdict: a status, an exit code and the reasons.
 //  5. Write saves the record (whole or not at all), Read brings it back and refuses what is not one of ours.
-//  6. Render shows it again, as text, JSON or Markdown. Every rendering starts from the record and nothing else, so what a
-//     saved file shows later is what the run showed.
+//  6. Render shows it again: text, JSON, Markdown, CSV, the Go benchmark format, a picture, a page. Every rendering starts
+//     from the record and nothing else, so what a saved file shows later is what the run showed.
+//
+// A Metric is a number of the record by its dotted path in the JSON; a Limit is what one must be (ParseThreshold). Both
+// follow the structs by reflection, as JSONSchema does: a new field needs no other code. Examine judges the machine before
+// a run.
 //
 // Units are in the names: _ns is nanoseconds, _bytes is bytes, _per_s is per second; ratios are 0 to 1.
 //
 // Ownership: a Record and its parts belong to one goroutine at a time; nothing here locks them. Live and MemSampler own one
-// goroutine each, from Start to Stop, and may be used from any goroutine in between. The package imports none of ours.
+// goroutine each, from Start to Stop, and may be used from any goroutine in between. The package imports none of ours but
+// internal/near.
 package results

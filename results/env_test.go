@@ -96,6 +96,16 @@ func TestCgroup(t *testing.T) {
 	}
 }
 
+func TestIO(t *testing.T) {
+	got := tree(t, map[string]string{"proc/self/io": "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 12288\ncancelled_write_bytes: 7\n"}).io()
+	if got != (IO{4096, 12288, true}) {
+		t.Errorf("%+v", got)
+	}
+	if got := tree(t, nil).io(); got.Known {
+		t.Errorf("without the file: %+v", got)
+	}
+}
+
 func TestEnvironmentOfThisMachine(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(77))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))

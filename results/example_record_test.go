@@ -53,7 +53,7 @@ func exampleRecord() *Record {
 		Recovery: &Recovery{Pending: 4_998_123, Unfiltered: 16, OpenNs: 150_000_000, OpenedNs: 171_000_000, EngineNs: 203_000_000,
 			ReadyNs: new(int64(640_000_000)), ReadyAfterOpenNs: new(int64(469_000_000)), FiltersReadyNs: new(int64(2_310_000_000)),
 			LookupsPerProbeBefore: Known(0.008209), LookupsSettledNs: new(int64(2_440_000_000))},
-		Thresholds: []Threshold{{"join.filter.fp_ratio<0.0005", Known(0.000244), true}, {"cost.ns_per_b<100", Known(81.04), true}},
+		Thresholds: []Threshold{{"join.filter.fp_ratio<0.0005", Known(0.000244), true, ""}, {"cost.ns_per_b<100", Known(81.04), true, ""}},
 		Arms: []Arm{{Name: "fuse16", NsPerB: Known(81.04), RSSMaxBytes: new(int64(412 << 20)), Probes: 4_999_990, Matches: 50_003,
 			Lookups: 51_211, LookupsPerProbe: Known(0.010242), FPRatio: Known(0.000244)},
 			{Name: "none", NsPerB: Known(31_204), RSSMaxBytes: new(int64(398 << 20)), Probes: 4_999_990, Matches: 50_003,
@@ -95,7 +95,7 @@ func brokenRecord() *Record {
 	rec.Join.B.Read += 4
 	rec.SteadyState.Attained = false
 	rec.SteadyState.Reasons = []string{"pending drifts by +8.12 % and departs from its median by 4.400 %, of which 5.000 % is allowed"}
-	rec.Thresholds[1] = Threshold{"cost.ns_per_b<50", Known(81.04), false}
+	rec.Thresholds[1] = Threshold{"cost.ns_per_b<50", Known(81.04), false, ""}
 	rec.Join.ExpectedMatchRatio = Known(0.02)
 	rec.Join.Derive()
 	rec.Verdict = Judge(rec, Finding{Status: StatusInvalid, Reason: "the generator was the limit: 182 k/s achieved of 250 k/s offered " +

@@ -191,10 +191,10 @@ func TestFormats(t *testing.T) {
 	}
 	var b bytes.Buffer
 	for format, want := range map[string]string{
-		"csv":  `"csv" is not supported by this build yet (supported: text, json, md)`,
-		"html": `"html" is not supported by this build yet (supported: text, json, md)`,
-		"xml":  `"xml" is not known (supported: text, json, md)`,
-		"":     `"" is not known`,
+		"bmf": `"bmf" is not supported by this build yet (supported: text, json, md, csv, bench, svg, html)`,
+		"hdr": `"hdr" is not supported by this build yet (supported: text, `,
+		"xml": `"xml" is not known (supported: text, json, md`,
+		"":    `"" is not known`,
 	} {
 		err := Render(&b, exampleRecord(), format, TextOptions{})
 		if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {

@@ -40,6 +40,11 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		Judge(rec)
+		for _, format := range []string{"csv", "bench", "html", "svg"} { // a record of one interval has no picture
+			if err := Render(io.Discard, rec, format, TextOptions{}); err != nil && (format != "svg" || len(rec.Intervals) > 1) {
+				t.Fatalf("%s: %v", format, err)
+			}
+		}
 		for _, format := range []string{"text", "md"} {
 			for _, width := range []int{0, 1, 40, 200} {
 				if err := Render(io.Discard, rec, format, TextOptions{Width: width, Color: width == 40}); err != nil {

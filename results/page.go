@@ -99,6 +99,31 @@ func (p *page) table(head []string, rows [][]string) {
 	}
 }
 
+// wideTable is a table of which the columns that do not fit go on below, under the same labels.
+func (p *page) wideTable(head []string, rows [][]string) {
+	for from := 1; from < len(head); {
+		used, to := 2+labelWidth, from
+		for ; to < len(head); to++ {
+			w := utf8.RuneCountInString(head[to])
+			for _, row := range rows {
+				w = max(w, utf8.RuneCountInString(row[to]))
+			}
+			if used += 2 + w; used > p.width && to > from {
+				break
+			}
+		}
+		if to < len(head) && head[to] == "×" && to-1 > from { // a ratio stays beside its figure
+			to--
+		}
+		part := [][]string{}
+		for _, row := range rows {
+			part = append(part, append([]string{row[0]}, row[from:to]...))
+		}
+		p.table(append([]string{head[0]}, head[from:to]...), part)
+		from = to
+	}
+}
+
 // clip cuts text that is wider than width and says so with an ellipsis.
 func clip(text string, width int) string {
 	if r := []rune(text); len(r) > width {

@@ -8,7 +8,7 @@ import (
 // Schema names our record; SchemaVersion is a semantic version: a reader accepts every record of its own major version.
 const (
 	Schema        = "joinbench.result"
-	SchemaVersion = "1.1.0"
+	SchemaVersion = "1.2.0"
 )
 
 // Record is one run. Floats are pointers, and nil means that the value was not measured or does not exist; lists are never
@@ -46,6 +46,7 @@ type Tool struct {
 	RocksDBAssertions bool     `json:"rocksdb_assertions"` // true makes every figure slower than a release build's
 	JSONEngine        string   `json:"json_engine"`        // which path of the JSON library is live
 	BuildTags         []string `json:"build_tags"`
+	Instrumented      []string `json:"instrumented"` // what slows this build down besides: -race, -asan, -msan, -N, failpoints
 }
 
 // Run is what was asked for and when. Times are RFC 3339 in UTC. Config is the effective configuration as JSON, and
@@ -118,13 +119,14 @@ type Generator struct {
 	LagP99Ns    *int64   `json:"lag_p99_ns"`
 }
 
-// Storage is what RocksDB says of itself.
+// Storage is what the state cost the disk. Bytes are those of the whole process while it joined, as the kernel counts them:
+// what it dirtied in the page cache (null on a file system in memory) and what it fetched from the device.
 type Storage struct {
 	BytesWritten           *int64   `json:"bytes_written"`
 	BytesRead              *int64   `json:"bytes_read"`
-	WriteAmp               *float64 `json:"write_amp"`
-	StallRatio             *float64 `json:"stall_ratio"`
-	PendingCompactionBytes *int64   `json:"pending_compaction_bytes"`
+	WriteAmp               *float64 `json:"write_amp"`                // bytes written ÷ keys and bodies of the A that were read
+	StallRatio             *float64 `json:"stall_ratio"`              // share of the time for which RocksDB held writes up
+	PendingCompactionBytes *int64   `json:"pending_compaction_bytes"` // at the end
 	CFDrops                int64    `json:"cf_drops"`
 	CFDropMaxNs            int64    `json:"cf_drop_max_ns"`
 }
@@ -151,6 +153,11 @@ type Cost struct {
 	DiskMaxBytes     *int64   `json:"disk_max_bytes"`
 	CPUSPerMillion   *float64 `json:"cpu_s_per_million"` // CPU-seconds of the whole process per million B
 	AllocsPerProbe   *float64 `json:"allocs_per_probe"`
+	// AllocBytesPerProbe is what the Go heap handed out, GCPauseP99Ns and GCPauseMaxNs how long the collector stopped the
+	// program at a time, each as the upper edge of its class in the runtime's histogram; all of the measured phase.
+	AllocBytesPerProbe *float64 `json:"alloc_bytes_per_probe"`
+	GCPauseP99Ns       *int64   `json:"gc_pause_p99_ns"`
+	GCPauseMaxNs       *int64   `json:"gc_pause_max_ns"`
 }
 
 // Interval is one sample of the run; rates are over the time since the sample before. TNs counts from the start of the run.
@@ -160,7 +167,10 @@ type Interval struct {
 	ProbesPerS      *float64 `json:"probes_per_s"`
 	APerS           *float64 `json:"a_per_s"`
 	LookupsPerProbe *float64 `json:"lookups_per_probe"`
-	Pending         int64    `json:"pending"` // of both sides
+	NsPerB          *float64 `json:"ns_per_b"`     // of the task's goroutine, as in cost
+	BatchP99Ns      *int64   `json:"batch_p99_ns"` // from the end of a batch to the end of the next, less waiting for records
+	Seals           int64    `json:"seals"`        // buckets that were sealed in it
+	Pending         int64    `json:"pending"`      // of both sides
 	DiskBytes       *int64   `json:"disk_bytes"`
 	RSSBytes        *int64   `json:"rss_bytes"` // anonymous; this and the Go heap are averages over the interval
 	GoHeapBytes     *int64   `json:"go_heap_bytes"`
@@ -176,6 +186,8 @@ type Drop struct {
 	DiskBeforeBytes *int64 `json:"disk_before_bytes"`
 	DiskAfterBytes  *int64 `json:"disk_after_bytes"`
 	DropNs          int64  `json:"drop_ns"`
+	Rows            int64  `json:"rows"` // that it held
+	Left            int64  `json:"left"` // of them, those that no B had used
 }
 
 // Arm is the same data through another way of joining (no filter, another filter), for comparison.
@@ -231,11 +243,12 @@ func (a *Arm) SetRatio(first *float64, slicesOfFirst []*float64) {
 	}
 }
 
-// Threshold is a limit that was asked for, e.g. "join.filter.fp_ratio<0.0005".
+// Threshold is a limit that was asked for, e.g. "join.filter.fp_ratio<0.0005". One whose value is null has failed.
 type Threshold struct {
-	Expr  string   `json:"expr"`
-	Value *float64 `json:"value"`
-	OK    bool     `json:"ok"`
+	Expr   string   `json:"expr"`
+	Value  *float64 `json:"value"`
+	OK     bool     `json:"ok"`
+	Reason string   `json:"reason"` // why there is no value
 }
 
 // Verdict is the outcome: one of the statuses of verdict.go, the exit code, why, and doubts that do not change it.

@@ -25,3 +25,12 @@ func fileSystemType(path string) string {
 	}
 	return ""
 }
+
+// freeBytes is what is free for us on the file system that dir lies on.
+func freeBytes(dir string) (bytes int64, ok bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * st.Bsize, true
+}

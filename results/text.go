@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// WriteText writes rec as a report for people, at most width columns wide (80 at least): the verdict and why, then speed,
+// WriteText writes rec as a report for people, at most width columns wide (80 at least): thresholds, the verdict and why, then speed,
 // matches, filter, memory, disk, buckets, input, and the machine. Sections of which the run knows nothing are left out.
 // color asks for ANSI colours; a NO_COLOR that is set and not empty overrides it. rec is only read.
 func WriteText(w io.Writer, rec *Record, width int, color bool) error {
 	p := &page{width: max(width, minWidth), color: color && os.Getenv("NO_COLOR") == ""}
-	p.verdict(rec)
 	p.thresholds(rec)
+	p.verdict(rec)
 	p.speed(rec)
 	p.matches(rec)
 	p.latency(rec)
@@ -96,13 +96,14 @@ func (p *page) thresholds(rec *Record) {
 	if len(rec.Thresholds) == 0 {
 		return
 	}
-	p.title("THRESHOLDS")
+	p.line(p.styled(styleBold, "THRESHOLDS"))
+	defer p.blank()
 	for _, t := range rec.Thresholds {
 		mark, style := "✓", styleGreen
 		if !t.OK {
 			mark, style = "✗", styleRed
 		}
-		p.line("  " + p.styled(style, mark) + " " + pad(clip(t.Expr, 48), 48, false) + "  " + orDash(t.Value, plain))
+		p.line("  " + p.styled(style, mark) + " " + clip(pad(clip(t.Expr, 48), 48, false)+"  "+t.shown(), p.width-4))
 	}
 }
 

@@ -76,6 +76,7 @@ func (p *page) arms(rec *Record) {
 		return
 	}
 	head, rows := armTable(rec.Arms)
+	head[0] = "ARMS"
 	p.wideTable(head, rows)
 	for _, a := range rec.Arms {
 		if a.Note != "" {
@@ -251,6 +252,7 @@ func (p *page) environment(rec *Record) {
 	if t.RocksDBAssertions {
 		assertions = "WITH ASSERTIONS"
 	}
+	p.row("instrumented", strings.Join(t.Instrumented, ", "))
 	p.row("libraries", join(when(t.RocksDB != "", "RocksDB "+t.RocksDB), assertions, when(t.JSONEngine != "", "JSON "+t.JSONEngine)))
 	p.row("workload", join(rec.Run.WorkloadFingerprint, when(rec.Run.Tasks > 0, fmt.Sprintf("tasks %d", rec.Run.Tasks))))
 	p.row("command", strings.Join(rec.Run.Argv, " "))

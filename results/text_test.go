@@ -89,7 +89,7 @@ func TestColor(t *testing.T) {
 	}
 	t.Setenv("NO_COLOR", "")
 	bare, coloured := text(false), text(true)
-	if !strings.HasPrefix(coloured, "\x1b[1;32mOK\x1b[0m") {
+	if !strings.HasPrefix(coloured, "\x1b[1mTHRESHOLDS\x1b[0m\n  \x1b[1;32m✓\x1b[0m join") || !strings.Contains(coloured, "\n\x1b[1;32mOK\x1b[0m ") {
 		t.Errorf("a coloured report starts with %q", coloured[:20])
 	}
 	for _, style := range []string{styleReset, styleBold, styleRed, styleGreen, styleYellow} {
@@ -107,15 +107,41 @@ func TestColor(t *testing.T) {
 // The figures of a bad run are in the report, next to the words that say what they are.
 func TestTextSaysWhatIsWrong(t *testing.T) {
 	text := string(render(t, brokenRecord(), "text", TextOptions{}))
-	if !strings.HasPrefix(text, "INCORRECT  (exit code 4)\n    quick · after the rewrite") {
+	if !strings.HasPrefix(text, "THRESHOLDS\n  ✓ join.filter.fp_ratio<0.0005") ||
+		!strings.Contains(text, "\n\nINCORRECT  (exit code 4)\n    quick · after the rewrite") {
 		t.Errorf("starts with %q", text[:40])
 	}
 	for _, want := range []string{"✗ expected pairs that are missing: 1,003",
 		"✗ pairs that came out and were not expected: 2", "✗ pairs that came out once too often: 1", "(false negatives): 3",
-		"✗ B: 5,000,004 records were read and 5,000,000 have a fate", "✗ cost.ns_per_b<50", "the generator was the limit",
+		"✗ B: 5,000,004 records were read and 5,000,000 have a fate", "✗ cost.ns_per_b<50", "✗ threshold cost.ns_per_b<50 failed: 81.04", "the generator was the limit",
 		"! the filter errs more often than predicted", "! RocksDB was compiled with assertions"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("lacks %q", want)
 		}
+	}
+}
+
+// Columns that do not fit go on below, none is lost, and a ratio stays beside its figure.
+func TestWideTable(t *testing.T) {
+	head, row := []string{"ARMS"}, []string{"one"}
+	for i := range 9 {
+		head, row = append(head, strings.Repeat("h", i%3+6), "×"), append(row, strings.Repeat("v", i+3), "1.00")
+	}
+	p := &page{width: minWidth}
+	p.wideTable(head, [][]string{row})
+	values := []string{}
+	for line := range strings.Lines(p.b.String()) {
+		if utf8.RuneCountInString(line) > minWidth+1 {
+			t.Errorf("too wide: %q", line)
+		}
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == "one" {
+			if len(fields)%2 == 0 {
+				t.Errorf("a ratio stands alone: %q", line)
+			}
+			values = append(values, fields[1:]...)
+		}
+	}
+	if strings.Join(values, " ") != strings.Join(row[1:], " ") {
+		t.Errorf("columns %q, want %q", values, row[1:])
 	}
 }

@@ -52,3 +52,12 @@ func DirBytes(dir string) (int64, error) {
 	})
 	return total, err
 }
+
+// processLimits is how many files the process may hold open.
+func processLimits() (files uint64, ok bool) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return 0, false
+	}
+	return uint64(l.Cur), true
+}

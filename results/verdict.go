@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Statuses of a verdict. StatusWarning is for findings only: it never is a verdict's status.
@@ -143,11 +144,32 @@ func invalidity(rec *Record) []Finding {
 	return out
 }
 
+// moreSerious says whether a status comes before another one when both apply.
+func moreSerious(status, than string) bool {
+	rank := func(s string) int {
+		for i, r := range ranked {
+			if r.status == s {
+				return i
+			}
+		}
+		return len(ranked)
+	}
+	return rank(status) < rank(than)
+}
+
+// shown is the value, or why there is none.
+func (t *Threshold) shown() string {
+	if t.Value == nil && t.Reason != "" {
+		return t.Reason
+	}
+	return orDash(t.Value, plain)
+}
+
 func failedThresholds(rec *Record) []Finding {
 	var out []Finding
 	for _, t := range rec.Thresholds {
 		if !t.OK {
-			out = append(out, Finding{Status: StatusThreshold, Reason: fmt.Sprintf("%s failed: %s", t.Expr, orDash(t.Value, plain))})
+			out = append(out, Finding{Status: StatusThreshold, Reason: "threshold " + t.Expr + " failed: " + t.shown()})
 		}
 	}
 	return out
@@ -176,8 +198,22 @@ func doubts(rec *Record) []Finding {
 			warn("match ratio %s is more than 0.1 points off the %s asked for", Percent(*j.MatchRatio), Percent(*j.ExpectedMatchRatio))
 		}
 	}
+	if in := rec.Tool.Instrumented; len(in) > 0 {
+		warn("joinbench was built with %s, which slows it down; build it with make for figures", strings.Join(in, ", "))
+	}
 	if rec.Tool.RocksDBAssertions {
 		warn("RocksDB was compiled with assertions, which slows it down; use a release build for figures")
 	}
 	return out
+}
+
+// Worst is the exit code of the most serious verdict of several records.
+func Worst(recs []*Record) int {
+	worst := Verdict{Status: StatusOK}
+	for _, rec := range recs {
+		if v := &rec.Verdict; v.ExitCode != 0 && (worst.ExitCode == 0 || moreSerious(v.Status, worst.Status)) {
+			worst = *v
+		}
+	}
+	return worst.ExitCode
 }

@@ -84,7 +84,7 @@ func exitCode(err error, terminated bool) (code int, msg string) {
 		return exit.code, exit.msg
 	case errors.As(err, &conf):
 		return results.ExitUsage, conf.Error()
-	case errors.As(err, &usage), errors.Is(err, results.ErrNotResult), errors.Is(err, results.ErrFormat):
+	case errors.As(err, &usage), errors.Is(err, results.ErrNotResult), errors.Is(err, results.ErrFormat), errors.Is(err, results.ErrThreshold):
 		return results.ExitUsage, err.Error()
 	case errors.Is(err, context.Canceled):
 		if terminated {

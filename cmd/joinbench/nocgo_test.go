@@ -37,7 +37,7 @@ func TestBuildWithoutRocksDB(t *testing.T) {
 	if o := plain("version"); o.code != 0 || !strings.Contains(o.out, " none (built without cgo)\n") {
 		t.Errorf("version of a build without cgo: %+v", o)
 	}
-	if o := plain("doctor", "--dir", p.dir); o.code != 0 || !regexp.MustCompile(`(?m)^!! +rocksdb +none \(built without cgo\): .*CGO_ENABLED=1`).MatchString(o.out) {
+	if o := plain("doctor", "--dir", p.dir); o.code != 0 || !regexp.MustCompile(`(?m)^bad +rocksdb +none \(built without cgo\)\n +→ .*CGO_ENABLED=1`).MatchString(o.out) {
 		t.Errorf("doctor of a build without cgo: %+v", o)
 	}
 	conf, a := p.write("join.yaml", plainConf), p.write("a", `{"id":"k","t":1}`)

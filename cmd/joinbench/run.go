@@ -19,7 +19,9 @@ import (
 const runLong = `run is the benchmark: a generator that knows the truth, the join that production runs, and a report.
 
 The text report goes to standard output, progress to standard error, the whole record to --out (or to results/). The
-exit code is 0 when every pair was right, 4 when one was missing, spurious or doubled, 130 when it was interrupted.`
+exit code is 0 when every pair was right, 4 when one was missing, spurious or doubled, 130 when it was interrupted, 99
+when a --threshold failed. A threshold names a number of the record by its path in the JSON, or the quotient of two:
+cost.rss_max_bytes<600MiB, cost.ns_per_b/cost.unit_ns<=2.5, arms.memory.ns_per_b>100ns.`
 
 // runFlags are the flags of run.
 type runFlags struct {
@@ -27,8 +29,9 @@ type runFlags struct {
 	tasks                                                                   string
 	seed                                                                    string
 	duration                                                                time.Duration
-	resume, printConfig, json                                               bool
+	resume, printConfig, json, strict                                       bool
 	arms, arm                                                               string
+	thresholds                                                              []string
 }
 
 func newRun(s streams) *cobra.Command {
@@ -60,7 +63,9 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.dir, "dir", "", "data directory, kept afterwards (default a temporary one)")
 	fl.BoolVar(&f.resume, "resume", false, "finish the unfinished run in --dir")
 	fl.StringVar(&f.label, "label", "", "text that the record carries")
+	fl.StringArrayVar(&f.thresholds, "threshold", nil, "limit of a metric of the record, such as 'join.filter.fp_ratio<0.0005'; failed: exit code 99 (repeatable)")
 	fl.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json, none")
+	fl.BoolVar(&f.strict, "strict", false, "do not start on a machine of which doctor says that something is bad (exit code 3)")
 	fl.BoolVar(&f.json, "json", false, "print the record instead of the report")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
 	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
@@ -87,6 +92,11 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	progress, err := results.ParseProgress(f.progress)
 	if err != nil {
 		return &usageError{fmt.Errorf("--progress: %w", err)}
+	}
+	if f.strict {
+		if err := preflight(f.dir); err != nil {
+			return err
+		}
 	}
 	stop, err := startCPUProfile(f.cpuProfile)
 	if err != nil {
@@ -172,10 +182,27 @@ func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.Be
 	if f.resume && f.dir == "" {
 		return bc, &usageError{fmt.Errorf("--resume needs --dir: the directory of the run that is to be finished")}
 	}
+	var err error
+	if bc.Thresholds, err = thresholds(profile.Load.Thresholds, f.thresholds); err != nil {
+		return bc, err
+	}
 	if f.duration < 0 {
 		return bc, &usageError{fmt.Errorf("--duration %s: must be positive", f.duration)}
 	}
 	return bc, nil
+}
+
+// thresholds reads those of the profile and those of flags.
+func thresholds(profile, flags []string) ([]*results.Limit, error) {
+	ofProfile, err := results.ParseThresholds(profile)
+	if err != nil {
+		return nil, fmt.Errorf("load.thresholds: %w", err)
+	}
+	ofFlags, err := results.ParseThresholds(flags)
+	if err != nil {
+		return nil, fmt.Errorf("--threshold: %w", err)
+	}
+	return append(ofProfile, ofFlags...), nil
 }
 
 // benchProfile lays file, environment and flags over each other.

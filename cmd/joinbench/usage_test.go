@@ -107,6 +107,11 @@ func TestFaultsAndTheirCodes(t *testing.T) {
 		"summary":                 {2, []string{"run", "--summary", "maybe"}, []string{"--summary", "maybe"}},
 		"bare duration":           {2, []string{"run", "--duration", "5"}, []string{"--duration", "unit"}},
 		"negative duration":       {2, []string{"run", "--duration", "-5s"}, []string{"--duration"}},
+		"threshold":               {2, []string{"run", "--threshold", "join.missing"}, []string{"--threshold", "join.missing", "op one of"}},
+		"unknown metric":          {2, []string{"run", "--threshold", "join.fliter.fp_ratio<1"}, []string{"--threshold", `did you mean "join.filter.fp_ratio"?`}},
+		"unit of a metric":        {2, []string{"run", "--threshold", "cost.rss_max_bytes<5ms"}, []string{"--threshold", "in bytes"}},
+		"threshold of a profile":  {2, []string{"run", "--config", bad("join: {a: {key: $.k}, b: {key: $.k}, window: {after: 1h}}\nload: {thresholds: [join.misssing==0]}\n")}, []string{"load.thresholds", `"join.missing"`}},
+		"threshold of report":     {2, []string{"report", "--threshold", "x<1", conf}, []string{"--threshold", `"x"`}},
 		"resume without dir":      {2, []string{"run", "--resume"}, []string{"--resume needs --dir"}},
 	} {
 		t.Run(name, func(t *testing.T) {
