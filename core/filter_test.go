@@ -137,31 +137,36 @@ func expectBooks(t *testing.T, task *Task, r Ref, seen map[string]bool, s *TaskS
 	}
 }
 
-// TestSummarySavesNoMatch: with a summary before the filters the outputs are the same, and no more keys are read.
-func TestSummarySavesNoMatch(t *testing.T) {
-	cfg, a, b := sealedLoad(100, 5000)
-	without, c1 := runAll(t, cfg, 1, newScript(t, 512, a, b))
-	with := *cfg
-	with.Summary = true
-	sink := &joined{}
-	e := open(t, &with, memStores(1), newScript(t, 512, a, b), sink)
-	asked := false
-	sink.fail = func(batch int, _ *Output) error {
-		f, covered := e.tasks[0].set.Summary()
-		asked = asked || batch > 1 && f != nil && bits.OnesCount64(covered) >= 8
-		return nil
-	}
-	must(t, e.Run(context.Background()))
-	c2 := e.Counters()
-	must(t, e.Close())
-	if !asked {
-		t.Fatal("no summary was there while the B asked")
-	}
-	if !slices.Equal(without.pairs, sink.pairs) || c2.Tasks.Present != c1.Tasks.Present {
-		t.Fatalf("%d pairs and %d present with a summary, %d and %d without", len(sink.pairs), c2.Tasks.Present, len(without.pairs), c1.Tasks.Present)
-	}
-	if c2.Tasks.Lookups >= c1.Tasks.Lookups {
-		t.Errorf("%d lookups with a summary of 8 bits, %d without", c2.Tasks.Lookups, c1.Tasks.Lookups)
+// TestLanesSaveNoMatch: with the filters laid side by side the outputs are the same, and as many keys are read but for
+// chance.
+func TestLanesSaveNoMatch(t *testing.T) {
+	for _, kind := range []fusefilter.Kind{fusefilter.Fuse8, fusefilter.Fuse16, fusefilter.Fuse32} {
+		cfg, a, b := sealedLoad(100, 5000)
+		cfg.Filter = kind
+		without, c1 := runAll(t, cfg, 1, newScript(t, 512, a, b))
+		with := *cfg
+		with.Summary = true
+		sink := &joined{}
+		e := open(t, &with, memStores(1), newScript(t, 512, a, b), sink)
+		asked := false
+		sink.fail = func(batch int, _ *Output) error {
+			lanes, covered := e.tasks[0].set.Lanes()
+			asked = asked || batch > 1 && lanes != nil && bits.OnesCount64(covered) >= 8
+			return nil
+		}
+		must(t, e.Run(context.Background()))
+		c2 := e.Counters()
+		must(t, e.Close())
+		if !asked {
+			t.Fatal("no lanes were there while the B asked")
+		}
+		if !slices.Equal(without.pairs, sink.pairs) || c2.Tasks.Present != c1.Tasks.Present {
+			t.Fatalf("%d pairs and %d present with lanes, %d and %d without", len(sink.pairs), c2.Tasks.Present, len(without.pairs), c1.Tasks.Present)
+		}
+		wrong, expect := float64(c2.Tasks.FalsePositives), c2.Tasks.Predicted
+		if dev := 6 * math.Sqrt(expect+1); math.Abs(wrong-expect) > dev {
+			t.Errorf("%s: %.0f false positives with lanes, predicted %.0f", kind, wrong, expect)
+		}
 	}
 }
 
@@ -196,9 +201,9 @@ func TestBuildFails(t *testing.T) {
 			fails  func(build, keys int) bool
 			failed uint64
 		}{
-			"all":     {func(int, int) bool { return true }, 12},
-			"summary": {func(_, keys int) bool { return keys > 50 }, 0}, // each try
-			"half":    {func(build, _ int) bool { return build%2 == 0 }, 0},
+			"all":   {func(int, int) bool { return true }, 12},
+			"lanes": {func(_, keys int) bool { return keys > 50 }, 0}, // each try
+			"half":  {func(build, _ int) bool { return build%2 == 0 }, 0},
 		} {
 			t.Run(fmt.Sprintf("%s/inline=%v", name, inline), func(t *testing.T) {
 				sink, build, failed := &joined{}, 0, uint64(0)
@@ -220,7 +225,7 @@ func TestBuildFails(t *testing.T) {
 				if failed == 0 || k.BuildFailed != failed || c.failed != 0 && failed != c.failed || good.Tasks.BuildFailed != 0 {
 					t.Errorf("%d builds failed, %d are counted", failed, k.BuildFailed)
 				}
-				if inline && name != "summary" && k.Lookups < 5*good.Tasks.Lookups {
+				if inline && name != "lanes" && k.Lookups < 5*good.Tasks.Lookups {
 					t.Errorf("%d lookups without filters, %d with: should be many more", k.Lookups, good.Tasks.Lookups)
 				}
 				if name == "all" && (k.Queries != 0 || k.Absent != 0 || k.FalsePositives != 0 || k.FiltersBuilt != 0) {
@@ -232,9 +237,9 @@ func TestBuildFails(t *testing.T) {
 }
 
 // TestFilterRebuild: a bucket whose filter mostly leads to used rows gets one of the rows that wait. The outputs are the
-// same, with a summary in front and without, and a B of a used key ends in RAM again.
+// same, as lanes and each alone, and a B of a used key ends in RAM again.
 func TestFilterRebuild(t *testing.T) {
-	for _, summary := range []bool{false, true} {
+	for _, lanes := range []bool{false, true} {
 		cfg, a, b := sealedLoad(100, 200)
 		for i := range 10 { // each key of bucket 5 but the last ten once, then most of them ten times more
 			for k := range 90 {
@@ -244,7 +249,7 @@ func TestFilterRebuild(t *testing.T) {
 		for k := 90; k < 100; k++ {
 			b[0].events = append(b[0].events, event{time: 1399, key: fmt.Sprintf("k5.%d", k), offset: int64(3000 + k)})
 		}
-		cfg.BatchSize, cfg.Summary, cfg.Filter = 64, summary, fusefilter.Fuse16
+		cfg.BatchSize, cfg.Summary, cfg.Filter = 64, lanes, fusefilter.Fuse16
 		func() {
 			defer func(old int) { minStale = old }(minStale)
 			minStale = 1 << 30
@@ -363,7 +368,7 @@ func TestWindowMasks(t *testing.T) {
 		before := task.stats
 		task.gather(rows)
 		asked, queries := uint64(0), uint64(0)
-		for i, at := range times {
+		for _, at := range times {
 			want := uint64(0)
 			for epoch := range int64(12) {
 				if epoch*100 <= at+cfg.Before && epoch*100+99 >= at-cfg.After {
@@ -374,8 +379,8 @@ func TestWindowMasks(t *testing.T) {
 			if want != 0 {
 				queries++
 			}
-			if task.masks[i] != want {
-				t.Fatalf("a B at %d (before %d, after %d) asks %b, want %b", at, cfg.Before, cfg.After, task.masks[i], want)
+			if got := task.moveWindow(at).sealed; got != want {
+				t.Fatalf("a B at %d (before %d, after %d) asks %b, want %b", at, cfg.Before, cfg.After, got, want)
 			}
 		}
 		if q, f := task.stats.Queries-before.Queries, task.stats.FilterQueries-before.FilterQueries; q != queries || f != asked {

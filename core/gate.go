@@ -310,7 +310,7 @@ func (g *Gate) takeRun(b *batch, p *gatePart, due int64, most int) {
 	c := p.chunk
 	fates, times, offsets := c.Fate[:c.N], c.Time[:c.N], c.Offset[:c.N]
 	from, end := p.at, min(c.N, p.at+most)
-	rows := rowsOf(&b.rows[B], c)
+	rows := rowsFor(&b.rows[B], c)
 	next, m, at := p.next, p.m, from
 	for ; at < end; at++ {
 		t := times[at]

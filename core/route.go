@@ -78,7 +78,7 @@ func (p *taskPart) pick(b *batch, i, n int) {
 	for side := range b.rows {
 		start := time.Now()
 		for _, s := range b.rows[side] {
-			own := rowsOf(&p.rows[side], s.chunk)
+			own := rowsFor(&p.rows[side], s.chunk)
 			have := len(own)
 			own = slices.Grow(own, len(s.rows)+1)[:have+len(s.rows)+1]
 			k := have
@@ -110,14 +110,14 @@ func equal(a, b int) int { return int(uint64((a^b)-1) >> 63) }
 
 // appendRow adds a row to the slice of its chunk.
 func appendRow(list []slice, c *Chunk, row uint32) []slice {
-	rows := rowsOf(&list, c)
+	rows := rowsFor(&list, c)
 	list[len(list)-1].rows = append(rows, row)
 	return list
 }
 
-// rowsOf makes sure that the list ends with the slice of a chunk, and returns its rows; it takes over the rows arrays of
+// rowsFor makes sure that the list ends with the slice of a chunk, and returns its rows; it takes over the rows arrays of
 // earlier batches.
-func rowsOf(list *[]slice, c *Chunk) []uint32 {
+func rowsFor(list *[]slice, c *Chunk) []uint32 {
 	l := *list
 	n := len(l)
 	switch {
