@@ -44,7 +44,7 @@ func (s *Side) add(o *Side, sign int64) {
 // is per filter asked (FilterFalsePositives ÷ FilterQueries).
 type Filter struct {
 	Kind                 string      `json:"kind"`            // none, bloom, fuse8, fuse16, fuse32
-	Summary              bool        `json:"summary"`         // one filter over several buckets stands in front
+	Summary              bool        `json:"summary"`         // the filters of the buckets lie side by side, and one look asks them all
 	BitsPerKey           *float64    `json:"bits_per_key"`    // of all live filters, summaries included
 	PresentQueries       int64       `json:"present_queries"` // B for which some sealed bucket asked has a row, used or not
 	AbsentQueries        int64       `json:"absent_queries"`

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// filterName is the filter in a few words: fuse16 + summary.
+// filterName is the filter in a few words: fuse16, in lanes.
 func filterName(f *Filter) string {
 	switch {
 	case f.Kind == "":
 		return "not known"
 	case f.Summary:
-		return f.Kind + " + summary"
+		return f.Kind + ", in lanes"
 	}
 	return f.Kind
 }

@@ -56,7 +56,7 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.out, "out", "", "file for the record (default results/<profile>-<time>-<id>.json)")
 	fl.StringVar(&f.filter, "filter", "", "filter of sealed buckets: fuse8, fuse16, fuse32, bloom, none")
 	fl.StringVar(&f.arms, "arms", "", "ways to join, side by side, each in a process of its own: "+strings.Join(pipeline.ArmNames(), ", "))
-	fl.StringVar(&f.summary, "summary", "on", "one more filter in front of those of the buckets: on, off")
+	fl.StringVar(&f.summary, "summary", "on", "filters of the buckets side by side, so that one look asks them all: on, off")
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
 	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase; the streams go on for as long as that (default: all of the profile's B)")
