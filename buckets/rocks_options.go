@@ -55,11 +55,8 @@ func (r *Rocks) makeOptions() {
 	o.SetStatsPersistPeriodSec(0)
 	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
 
-	// A bloom filter of RocksDB's own is for comparison, as people would have it: in block tables.
 	r.blockOpts, r.bucketOpts = r.sealedOptions(), r.sealedOptions()
-	if !r.shared.bloom {
-		C.jb_hash_tables(cptr(r.bucketOpts), KeySize, 8)
-	}
+	C.jb_hash_tables(cptr(r.bucketOpts), KeySize, 8) // and it reads block tables still
 
 	r.journalOpts = r.familyOptions(r.shared.journal)
 	r.metaOpts = r.familyOptions(1 << 20)

@@ -33,7 +33,7 @@ func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats
 	file := fmt.Sprintf("ingest-%d.%d.sst", epoch, run)
 	path := filepath.Join(r.dir, file)
 	opts := r.bucketOpts
-	if rows.Size() > maxHashTable {
+	if r.shared.bloom || rows.Size() > maxHashTable { // a bloom filter of RocksDB's own is for comparison: as people have it
 		opts = r.blockOpts
 	}
 	table, err := r.writeTable(path, rows, opts)
