@@ -15,6 +15,7 @@ type Memory struct {
 	waiting map[string]*event  // by key: the earliest that waits
 	buckets map[int64][]*event // by epoch: all that came, used ones too
 	pending int
+	bytes   int64 // of the entries that wait
 
 	// The batch in progress: what Undo takes back.
 	added, used []*event
@@ -74,6 +75,7 @@ func (m *Memory) store(c *core.Chunk, row uint32) {
 // insert puts an event into the list of its key.
 func (m *Memory) insert(e *event) {
 	m.pending++
+	m.bytes += int64(len(e.entry))
 	head := m.waiting[e.key]
 	switch {
 	case head == nil:
@@ -99,6 +101,7 @@ func (e *event) before(o *event) bool { return buckets.EntryBefore(e.entry, o.en
 // remove takes an event out of the list of its key; before is the one in front of it, nil if it is the first.
 func (m *Memory) remove(e, before *event) {
 	m.pending--
+	m.bytes -= int64(len(e.entry))
 	switch {
 	case before != nil:
 		before.next = e.next
@@ -266,9 +269,9 @@ func (m *Memory) Close(bool) error { return nil }
 // Stats implements core.Joiner.
 func (m *Memory) Stats() *core.TaskStats { return &m.stats }
 
-// Levels implements core.Joiner.
+// Levels implements core.Joiner. ArenaBytes are those of the entries that wait, without map, lists and garbage.
 func (m *Memory) Levels(bool) core.Levels {
-	return core.Levels{Pending: m.pending, Open: len(m.buckets)}
+	return core.Levels{Pending: m.pending, Open: len(m.buckets), ArenaBytes: m.bytes}
 }
 
 // Drops implements core.Joiner: no files go.

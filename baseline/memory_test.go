@@ -259,7 +259,7 @@ func TestMemoryHotKey(t *testing.T) {
 	must(t, m.Store([]core.Rows{a.rows()}))
 	must(t, m.Commit(2, nil))
 	must(t, m.Maintain(buckets.EpochOf(n, cfg.Width), 0))
-	if l := m.Levels(false); l.Pending != 0 || l.Open != 0 || len(m.waiting) != 0 {
+	if l := m.Levels(false); l.Pending != 0 || l.ArenaBytes != 0 || l.Open != 0 || len(m.waiting) != 0 {
 		t.Fatalf("after everything has expired: %+v, %d keys", l, len(m.waiting))
 	}
 }

@@ -24,7 +24,7 @@ const (
 type bigEvent struct {
 	time int64
 	raw  []byte
-	next *bigEvent
+	_    *bigEvent // the next of its key
 }
 
 // variant stores an A and says whether a B has one.

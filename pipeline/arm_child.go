@@ -98,8 +98,9 @@ type armLink struct {
 	ctx    context.Context
 	orders chan armOrder
 	out    *json.Encoder
-	until  int64 // B: stand still when so many were read
-	stood  bool  // once
+	until  int64         // B: stand still when so many were read
+	stood  bool          // once
+	ready  time.Duration // from the start of the process to the end of the first batch with B, less measuring the unit
 }
 
 // newArmLink starts to read orders. When there are none any more, nobody waits for news: cancel ends the run.
@@ -148,6 +149,9 @@ func (l *armLink) record(rec *results.Record) error {
 
 // batch stands still after a batch if it is time: the first time when B have begun to ask and every filter is there.
 func (l *armLink) batch(m *meter, e *core.Engine) error {
+	if l.ready == 0 && m.last.probes > m.begin.probes {
+		l.ready = time.Since(m.b.Started) - m.b.unitTook
+	}
 	if m.phase != "measure" && m.phase != "drain" || m.last.read[core.B] < uint64(l.until) && l.stood || l.until == toEnd {
 		return nil
 	}
@@ -158,7 +162,7 @@ func (l *armLink) batch(m *meter, e *core.Engine) error {
 		return err
 	}
 	l.stood = true
-	if err := l.out.Encode(armNews{Held: m.armReading(e, start)}); err != nil {
+	if err := l.out.Encode(armNews{Held: l.reading(m, e)}); err != nil {
 		return err
 	}
 	for {
@@ -179,12 +183,12 @@ func (l *armLink) batch(m *meter, e *core.Engine) error {
 	}
 }
 
-// armReading is where the run stands.
-func (m *meter) armReading(e *core.Engine, now time.Time) *armReading {
-	c, l := e.Counters(), e.Levels(false)
+// reading is where the run stands.
+func (l *armLink) reading(m *meter, e *core.Engine) *armReading {
+	c := e.Counters()
 	return &armReading{
 		Workload: m.b.gen.gen.Fingerprint(), B: int64(c.Read(core.B)), Sent: m.b.gen.sent(core.B),
 		Probes: c.Tasks.Probes, Stored: c.Tasks.Stored, AskNs: int64(c.Tasks.AskTime), StoreNs: int64(c.Tasks.StoreTime),
-		Lookups: c.Tasks.Lookups, Pending: int64(l.Pending), ReadyNs: int64(now.Sub(m.b.Started) - m.b.unitTook),
+		Lookups: c.Tasks.Lookups, Pending: int64(e.Levels(false).Pending), ReadyNs: int64(l.ready),
 	}
 }

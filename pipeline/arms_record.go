@@ -167,12 +167,15 @@ func (r *armsRun) findings(main *armRun, runErr error) []results.Finding {
 		if a == main {
 			prefix = ""
 		}
-		switch v.Status {
-		case results.StatusOK, results.StatusInterrupted:
-		case results.StatusIncorrect, results.StatusFailed, results.StatusInvalid:
-			for _, reason := range v.Reasons {
-				found = append(found, results.Finding{Status: v.Status, Reason: prefix + reason})
-			}
+		status := v.Status
+		switch {
+		case status == results.StatusInvalid && a != main: // its own figures alone
+			status = results.StatusWarning
+		case status != results.StatusIncorrect && status != results.StatusFailed && status != results.StatusInvalid:
+			continue
+		}
+		for _, reason := range v.Reasons {
+			found = append(found, results.Finding{Status: status, Reason: prefix + reason})
 		}
 	}
 	return found

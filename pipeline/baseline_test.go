@@ -8,6 +8,7 @@ import (
 	"joinbench/baseline"
 	"joinbench/core"
 	"joinbench/internal/oracle"
+	"joinbench/results"
 )
 
 // TestMemoryEqualsOracle: the map in memory, behind the same engine, gives what the rules say: pairs, the unmatched of both
@@ -53,5 +54,29 @@ func TestMemoryEqualsOracle(t *testing.T) {
 	}
 	if pairs < int64(20*n) {
 		t.Errorf("%d pairs in %d joins: too few for this test", pairs, n)
+	}
+}
+
+// TestMemoryHoldsWholeEvents: what arm memory holds of an A is all bytes of its record, memory-projection the kept fields.
+func TestMemoryHoldsWholeEvents(t *testing.T) {
+	held := func(arm string) float64 {
+		p := armProfile(t)
+		p.Load.RecordBytes = 1024
+		p, err := (&Arm{Name: arm}).profile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := Bench(context.Background(), BenchConfig{Profile: p, Engine: func(c *core.Config) core.Joiner { return baseline.NewMemory(c) }})
+		if err != nil || rec.Verdict.Status != results.StatusOK || rec.Join.Matches == 0 {
+			t.Fatalf("%s: %v, %+v", arm, err, rec)
+		}
+		return float64(*rec.Cost.ArenaBytes) / float64(p.Load.Pending)
+	}
+	// At the peak half as many more wait as when measuring starts: A is read ahead. An entry has a head and the key.
+	if whole := held("memory"); whole < 1024 || whole > 1.6*(1024+60) {
+		t.Errorf("a whole event of 1,024 bytes is held in %.0f", whole)
+	}
+	if kept := held("memory-projection"); kept < 40 || kept > 200 {
+		t.Errorf("a projection is held in %.0f bytes", kept)
 	}
 }

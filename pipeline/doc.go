@@ -8,6 +8,9 @@
 // differs is the reader and the sink; decoders, gate, tasks, commit and recovery are the same code that production
 // runs.
 //
+// RunArms is several Bench, each an arm in a process of its own (RunArm), which take turns: arms.go gives the orders,
+// arm_proc.go has the process, arm_child.go obeys, arms_record.go puts the records together.
+//
 // A feed owns the decoder goroutines: newFeed starts them, Close stops them and waits. Chunks go round: feed →
 // engine → Source.Done → feed, so that a running join allocates nothing for its records.
 package pipeline
