@@ -58,6 +58,17 @@ func (g *generator) cut() [2]int64 {
 	return g.limit
 }
 
+// cutAt ends the stream at B below, or where it ends by itself, whatever has been made of it. Who hands it over leaves out
+// what was made behind that.
+func (g *generator) cutAt(below int64) [2]int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	g.limit[core.B] = min(g.limit[core.B], below)
+	g.limit[core.A] = min(g.limit[core.A], max(g.claimed[core.A], g.gen.DueA(g.limit[core.B])))
+	return g.limit
+}
+
 // goOn has the same streams go on behind the profile's records, until they are cut. Before the first record.
 func (g *generator) goOn() {
 	g.gen = g.gen.Endless()

@@ -26,6 +26,9 @@ type meter struct {
 	gaps     gaps
 	recovery *recovery // nil in a run that was not resumed while B asked
 
+	service  latencies // of a closed loop; an open one keeps its own
+	maxQueue int64     // B that were due and not taken, at most
+
 	recovering bool // see bench.recovered
 	max        levels
 }
@@ -42,12 +45,14 @@ type reading struct {
 	stored        uint64
 	onA, onB, off time.Duration
 	waited        time.Duration // for records
+	made          time.Duration // of decoders at work
 	cpu           time.Duration
 	allocs        uint64
 }
 
 func newMeter(b *bench, started time.Time, mem *results.MemSampler) *meter {
-	m := &meter{b: b, started: started, mem: mem, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed}
+	m := &meter{b: b, started: started, mem: mem, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed,
+		service: newLatencies(false)}
 	m.since = m.read(b.state.engine, true)
 	m.begin, m.last, m.samples.last = m.since, m.since, m.since
 	if b.resumed && m.begin.probes > 0 {
@@ -68,7 +73,7 @@ func (m *meter) total() {
 func (m *meter) read(e *core.Engine, deep bool) reading {
 	c := e.Counters()
 	r := reading{at: time.Now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
-		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited,
+		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited, made: m.b.feed.making(),
 		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
 	if deep {
 		r.cpu, _ = results.CPUTime() // zero where it is not known, and then not reported
@@ -86,6 +91,9 @@ func allocations() uint64 {
 
 // observe is called after each batch.
 func (m *meter) observe(e *core.Engine) error {
+	if m.b.pace != nil {
+		m.b.pace.took(e) // first: it looks at the clock
+	}
 	l := e.Levels(false)
 	m.max.arena, m.max.filter, m.max.index = max(m.max.arena, l.ArenaBytes), max(m.max.filter, int64(l.FilterBytes)), max(m.max.index, int64(l.IndexBytes))
 	_ = m.b.Progress.update(e)
@@ -97,7 +105,7 @@ func (m *meter) observe(e *core.Engine) error {
 		m.recovering = false
 		m.b.recovered()
 	}
-	if m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending {
+	if m.loaded(e, now) {
 		if err := m.settle(e, now); err != nil {
 			return err
 		}
@@ -108,7 +116,7 @@ func (m *meter) observe(e *core.Engine) error {
 		m.last.allocs = allocations()
 		m.from = m.last
 		m.turn("measure", m.last)
-		if m.b.Duration > 0 && !m.b.gen.wasCut() {
+		if m.b.Duration > 0 && m.b.pace == nil && !m.b.gen.wasCut() {
 			m.cutAt = now.at.Add(m.b.Duration)
 		}
 	}
@@ -121,7 +129,8 @@ func (m *meter) observe(e *core.Engine) error {
 			m.total()
 		}
 		m.gaps.batch(m.last, now)
-		if int64(now.read[core.B]) >= m.b.gen.sent(core.B) {
+		m.served(now)
+		if int64(now.read[core.B])+m.dropped() >= m.b.gen.sent(core.B) {
 			now = m.read(e, true)
 			m.to = now
 			m.turn("drain", now)
@@ -138,7 +147,10 @@ func (m *meter) observe(e *core.Engine) error {
 // would: what is measured is the join, not the tail of its preparation.
 func (m *meter) settle(e *core.Engine, now reading) error {
 	m.turn("settle", now)
-	return e.Quiesce()
+	if err := e.Quiesce(); err != nil || m.b.pace == nil {
+		return err
+	}
+	return m.b.startPace()
 }
 
 // turn ends the phase at a reading and begins the next.
@@ -169,6 +181,7 @@ func (m *meter) sample(e *core.Engine, now reading) {
 	if m.recovery != nil {
 		m.recovery.sample(now, s.probes, s.lookups)
 	}
+	m.latest(&s)
 	m.samples.add(s, now)
 }
 
@@ -194,16 +207,11 @@ func (m *meter) drops(e *core.Engine) []results.Drop {
 
 // load is what was taken in while measuring.
 func (m *meter) load() *results.Load {
-	l := &results.Load{Mode: "closed"}
+	l := &results.Load{Mode: "closed", Generator: results.Generator{CeilingPerS: m.b.ceil}}
 	if s := m.to.at.Sub(m.from.at).Seconds(); s > 0 {
 		l.AchievedPerS = results.Known(float64(m.to.read[core.B]-m.from.read[core.B]) / s)
 	}
-	if m.to.read[core.B] > m.begin.read[core.B] {
-		n := m.to.read[core.B] - m.begin.read[core.B]
-		if t := m.b.feed.readTime[core.B].Load(); t > 0 {
-			l.Generator.CeilingPerS = results.Known(float64(n) / (float64(t) / 1e9) * float64(m.b.Profile.Load.Partitions))
-		}
-	}
+	m.generator(l)
 	return l
 }
 

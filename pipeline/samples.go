@@ -33,6 +33,7 @@ type sample struct {
 	phase                  string
 	readA, probes, lookups uint64
 	pending                int64
+	response               *percentiles         // nil where none was measured
 	levels                 [sampledLevels]int64 // rss and goHeap are averages since the sample before
 }
 
@@ -92,6 +93,7 @@ func (s sample) with(next *sample) sample {
 			joined.levels[which] = int64(mean)
 		}
 	}
+	joined.response = s.response.worse(next.response)
 	joined.took += s.took
 	joined.readA += s.readA
 	joined.probes += s.probes
@@ -110,6 +112,9 @@ func (s *samples) intervals() []results.Interval {
 			LookupsPerProbe: ratio(float64(o.lookups), float64(o.probes)),
 			DiskBytes:       level(disk), RSSBytes: level(rss), GoHeapBytes: level(goHeap), RocksDBBytes: level(rocksDB),
 			ArenaBytes: level(arenas), FilterBytes: level(filters)})
+		if o.response != nil {
+			out[i].ResponseP50Ns, out[i].ResponseP99Ns = &o.response.p50, &o.response.p99
+		}
 	}
 	return out
 }

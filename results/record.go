@@ -111,25 +111,6 @@ type SteadyCriterion struct {
 	Limit     *float64 `json:"limit"`
 }
 
-// Load is what was offered and what was taken, in B per second over the measured phase. OfferedPerS is null in a run without
-// a schedule (mode "closed": as fast as it goes).
-type Load struct {
-	Mode         string    `json:"mode"` // open, closed
-	Arrival      string    `json:"arrival"`
-	CatchUp      string    `json:"catch_up"`
-	OfferedPerS  *float64  `json:"offered_per_s"`
-	AchievedPerS *float64  `json:"achieved_per_s"`
-	Dropped      int64     `json:"dropped"`
-	Generator    Generator `json:"generator"`
-}
-
-// Generator tells whether the instrument itself was the limit.
-type Generator struct {
-	CeilingPerS *float64 `json:"ceiling_per_s"`
-	CPURatio    *float64 `json:"cpu_ratio"`
-	LagP99Ns    *int64   `json:"lag_p99_ns"`
-}
-
 // Storage is what RocksDB says of itself.
 type Storage struct {
 	BytesWritten           *int64   `json:"bytes_written"`
@@ -172,7 +153,9 @@ type Interval struct {
 	ProbesPerS      *float64 `json:"probes_per_s"`
 	APerS           *float64 `json:"a_per_s"`
 	LookupsPerProbe *float64 `json:"lookups_per_probe"`
-	Pending         int64    `json:"pending"` // of both sides
+	Pending         int64    `json:"pending"`         // of both sides
+	ResponseP50Ns   *int64   `json:"response_p50_ns"` // null in a closed loop, and where no B was answered
+	ResponseP99Ns   *int64   `json:"response_p99_ns"`
 	DiskBytes       *int64   `json:"disk_bytes"`
 	RSSBytes        *int64   `json:"rss_bytes"` // anonymous; this and the Go heap are averages over the interval
 	GoHeapBytes     *int64   `json:"go_heap_bytes"`

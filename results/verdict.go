@@ -140,7 +140,7 @@ func invalidity(rec *Record) []Finding {
 	if s := rec.SteadyState; s != nil && s.Required && !s.Attained {
 		out = append(out, Finding{Status: StatusInvalid, Reason: "steady state was required and not attained"})
 	}
-	return out
+	return append(out, generatorBound(rec.Load)...)
 }
 
 func failedThresholds(rec *Record) []Finding {
@@ -176,6 +176,7 @@ func doubts(rec *Record) []Finding {
 			warn("match ratio %s is more than 0.1 points off the %s asked for", Percent(*j.MatchRatio), Percent(*j.ExpectedMatchRatio))
 		}
 	}
+	out = append(out, overload(rec.Load)...)
 	if rec.Tool.RocksDBAssertions {
 		warn("RocksDB was compiled with assertions, which slows it down; use a release build for figures")
 	}

@@ -24,6 +24,7 @@ exit code is 0 when every pair was right, 4 when one was missing, spurious or do
 // runFlags are the flags of run.
 type runFlags struct {
 	profile, config, out, filter, summary, dir, progress, label, cpuProfile string
+	mode, rate, arrival, catchUp                                            string
 	tasks                                                                   string
 	seed                                                                    string
 	duration                                                                time.Duration
@@ -38,6 +39,7 @@ func newRun(s streams) *cobra.Command {
   joinbench run --profile quick --out r.json
   joinbench run --filter fuse8 --summary off       # the false positives of 8-bit filters, undisguised
   joinbench run --duration 10m --seed 7            # the same streams, as long as it takes
+  joinbench run --rate 500k/s --duration 1m        # open loop: latency from intended times
   joinbench run --dir /data/run1                   # then, after kill -9: the same with --resume
   joinbench run --config mine.yaml --print-config`,
 		Args: noArgs,
@@ -53,6 +55,10 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
 	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase; the streams go on for as long as that (default: all of the profile's B)")
+	fl.StringVarP(&f.rate, "rate", "r", "", "open loop: so many B a second, for example 500k/s or 2M, whether the join keeps up or not")
+	fl.StringVar(&f.mode, "mode", "", "closed (as fast as it goes; its latency is service only) or open (default: open with --rate)")
+	fl.StringVar(&f.arrival, "arrival", "uniform", "intended times of an open loop: uniform, poisson")
+	fl.StringVar(&f.catchUp, "catch-up", "queue", "B that are due while the join is busy: queue, or drop (what finds a whole batch waiting)")
 	fl.StringVar(&f.dir, "dir", "", "data directory, kept afterwards (default a temporary one)")
 	fl.BoolVar(&f.resume, "resume", false, "finish the unfinished run in --dir")
 	fl.StringVar(&f.label, "label", "", "text that the record carries")
@@ -151,6 +157,10 @@ func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.Be
 		bc.Summary = f.summary == "on"
 	default:
 		return bc, &usageError{fmt.Errorf("--summary %q: on or off", f.summary)}
+	}
+	var err error
+	if bc.Pace, err = paceOf(f); err != nil {
+		return bc, err
 	}
 	if f.resume && f.dir == "" {
 		return bc, &usageError{fmt.Errorf("--resume needs --dir: the directory of the run that is to be finished")}

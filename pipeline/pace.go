@@ -1,0 +1,487 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"joinbench/core"
+)
+
+// CatchUp is what becomes of B that are due while the join is busy.
+type CatchUp string
+
+// The policies.
+const (
+	Queue CatchUp = "queue" // they wait, however many
+	Drop  CatchUp = "drop"  // one batch waits; those that find it full are dropped and counted
+)
+
+// Rates that an open loop can be asked for, B a second.
+const (
+	MinRate = 0.1
+	MaxRate = 1e9
+)
+
+// Pace asks for an open loop: B at a rate, whether or not the join keeps up.
+type Pace struct {
+	Rate    float64 // B a second
+	Arrival Arrival
+	CatchUp CatchUp
+}
+
+// pacer is the source of an open loop: each B has an intended time, before which the engine does not get it, and from
+// which its latency counts.
+//
+// What a B waits for by the rules (rule 12: it asks when the watermark of A has passed its window) is not the join's
+// doing, so A runs ahead in event time: by before + grace, the disorder, and a few records of each partition. Then a B can
+// be joined at the moment it is due. A carries no intended times of its own: it follows the B.
+//
+// Decoders work ahead, side by side with the engine. What is decoded is handed over in views: rows of a chunk that are due.
+// All but newPacer belongs to the engine's goroutine.
+type pacer struct {
+	*waitingSource
+	gen   *generator
+	clock clock
+	plan  schedule
+	drop  bool
+	batch int64 // B that wait at most, if more are dropped
+	ahead int64 // A that are handed over: those that come before the B so far behind the next one due
+	parts [2][]*pacedPart
+	limit [2]int64 // rows below are due
+	end   [2]int64 // rows of each side
+	spare []*view
+
+	running  bool // B become due
+	loading  bool // until it runs for the first time: Next waits for A
+	seen     int64
+	waitFrom int64 // when the last wait began, if there was one before this batch
+	idle     bool
+
+	committed, dropped int64       // B since first
+	gone               []indexSpan // dropped, lowest first; those that every partition has passed are left out
+	skipped            *skippedPairs
+	earlier            int64 // dropped before begin was last called
+	blocked            int64 // ns that the engine waited for B that were due
+	held               int64 // times that it waited although it had B: A was not far enough ahead
+	lat                latencies
+}
+
+// indexSpan are B from lo to hi-1.
+type indexSpan struct{ lo, hi int64 }
+
+// pacedPart is one partition. Its row at offset o has index o·step + first.
+type pacedPart struct {
+	*feedPart
+	step, first int64
+	chunk       *feedChunk // the rows from at on were not handed over
+	at          int
+	ended       bool
+	asked       bool  // Next had nothing
+	given       int64 // offset behind the last row that was handed over
+	recorded    int64 // and behind the last committed one
+}
+
+// view is rows of a chunk as a chunk of their own.
+type view struct {
+	core.Chunk
+	part *pacedPart
+	of   *feedChunk
+}
+
+// newPacer makes a source of a feed, which must not have decoders that take turns.
+func newPacer(w *waitingSource, gen *generator, pace Pace, batch int, c clock) *pacer {
+	p := &pacer{waitingSource: w, gen: gen, clock: c, drop: pace.CatchUp == Drop, batch: int64(batch), loading: true,
+		lat: newLatencies(true)}
+	cfg := gen.gen.Config()
+	p.plan = schedule{arrival: pace.Arrival, rate: pace.Rate, seed: cfg.Seed}
+	p.ahead = recordsAhead(gen)
+	if p.drop {
+		p.skipped = newSkippedPairs(gen.gen)
+	}
+	w.feed.arrived, w.feed.clock = make(chan struct{}, 1), c
+	for s, list := range w.feed.parts {
+		for i, fp := range list {
+			p.parts[s] = append(p.parts[s], &pacedPart{feedPart: fp, step: int64(len(list)), first: int64(i)})
+		}
+	}
+	p.plan.first = never
+	return p
+}
+
+// spareA is how many records of each partition of A run ahead beyond what the rules ask for: its last ones may be late,
+// and move no watermark.
+const spareA = 8
+
+// recordsAhead is how far A runs ahead, in B of the same event time.
+func recordsAhead(g *generator) int64 {
+	c := g.gen.Config()
+	seconds := (c.Before + c.Grace + c.Disorder + time.Millisecond).Seconds() + spareA*float64(c.PartitionsA)/c.AEventsPerSec
+	return int64(math.Ceil(seconds * c.BEventsPerSec))
+}
+
+// Start implements core.Source.
+func (p *pacer) Start(side core.Side, part int, place int64) error {
+	q := p.parts[side][part]
+	q.given, q.recorded = place, place
+	if side == core.B {
+		p.plan.first = min(p.plan.first, q.index(place))
+		p.limit[core.B] = p.plan.first
+	}
+	return p.waitingSource.Start(side, part, place)
+}
+
+func (q *pacedPart) index(offset int64) int64 { return offset*q.step + q.first }
+
+// below is the number of rows of the partition whose index is below i.
+func (q *pacedPart) below(i int64) int64 { return max(0, (i-q.first+q.step-1)/q.step) }
+
+// ready says that all A are committed that come before the first B: the run can begin.
+func (p *pacer) ready(e *core.Engine) bool {
+	for i, q := range p.parts[core.A] {
+		if e.Place(core.A, i) < q.below(p.limit[core.A]) {
+			return false
+		}
+	}
+	return p.limit[core.A] > 0
+}
+
+// begin has B come from now on, the next one first, and what is reported begins. Nothing is due that was not taken.
+func (p *pacer) begin() {
+	now := p.clock.now()
+	p.plan.first, p.plan.start = p.limit[core.B], now
+	p.plan.blocks = [poissonKept]poissonTimes{}
+	p.committed, p.gone = 0, p.gone[:0]
+	for _, q := range p.parts[core.B] { // a resumed run has taken more of some partitions than of others
+		p.committed += max(0, q.recorded-q.below(p.plan.first))
+	}
+	p.running, p.loading = true, false
+	p.earlier += p.dropped
+	p.dropped, p.blocked, p.held = 0, 0, 0
+	p.lat.reset()
+}
+
+// indexAfter is the index of the first B that is due so long after the beginning.
+func (p *pacer) indexAfter(length time.Duration) int64 {
+	return p.plan.due(p.plan.start + int64(length) - 1)
+}
+
+// hold has no more B become due; what is due is still handed over.
+func (p *pacer) hold() { p.running = false }
+
+// empty says that all B that were due are committed.
+func (p *pacer) empty() bool { return p.queue() == 0 }
+
+// queue is the number of B that are due and not committed.
+func (p *pacer) queue() int64 { return p.limit[core.B] - p.plan.first - p.dropped - p.committed }
+
+// Await implements core.LiveSource.
+func (p *pacer) Await(ctx context.Context, idle bool) error {
+	p.refresh()
+	p.idle = idle
+	if idle {
+		p.waitFrom = p.seen
+		p.noteHeld()
+		for !p.supplied() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			p.wait(ctx)
+		}
+		p.waited += time.Duration(p.seen - p.waitFrom)
+	}
+	for _, side := range p.parts {
+		for _, q := range side {
+			q.asked = false
+		}
+	}
+	return nil
+}
+
+// noteHeld counts if the engine has B that it cannot join.
+func (p *pacer) noteHeld() {
+	for _, q := range p.parts[core.B] {
+		if q.given > q.recorded {
+			p.held++
+			return
+		}
+	}
+}
+
+// wait until something may have changed.
+func (p *pacer) wait(ctx context.Context) {
+	until, starved, from := int64(never), p.starved(), p.seen
+	if p.running && p.limit[core.B] < p.end[core.B] {
+		until = p.plan.at(p.limit[core.B])
+	}
+	p.clock.wait(ctx, until, p.feed.arrived, starved)
+	p.refresh()
+	if starved {
+		p.blocked += p.seen - from
+	}
+}
+
+// refresh looks at the clock: what is due now stays so until the next time.
+func (p *pacer) refresh() {
+	p.seen = p.clock.now()
+	p.end = [2]int64{p.gen.sent(core.A), p.gen.sent(core.B)}
+	if p.running {
+		due := max(p.limit[core.B], min(p.plan.due(p.seen), p.end[core.B]))
+		if room := p.batch - p.queue(); p.drop && due-p.limit[core.B] > room {
+			p.dropFrom(p.limit[core.B]+max(0, room), due)
+		}
+		p.limit[core.B] = due
+	}
+	p.limit[core.A] = p.end[core.A]
+	if j := p.limit[core.B] + p.ahead; j < p.end[core.B] {
+		p.limit[core.A] = min(p.end[core.A], p.gen.gen.DueA(j))
+	}
+}
+
+// supplied says whether a partition that had nothing has something now.
+func (p *pacer) supplied() bool {
+	for s, side := range p.parts {
+		for _, q := range side {
+			if q.asked && (p.fetch(q) && p.dueIn(core.Side(s), q) > 0 || q.ended) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// starved says whether a B is due that is not decoded.
+func (p *pacer) starved() bool {
+	limit := p.limit[core.B]
+	if k := len(p.gone); k > 0 && p.gone[k-1].hi == limit {
+		limit = p.gone[k-1].lo
+	}
+	for _, q := range p.parts[core.B] {
+		if q.asked && q.chunk == nil && !q.ended && q.below(limit) > q.given {
+			return true
+		}
+	}
+	return false
+}
+
+// fetch makes sure of a chunk with rows, without waiting.
+func (p *pacer) fetch(q *pacedPart) bool {
+	for !q.ended {
+		if q.chunk != nil {
+			p.skipDropped(q)
+			if q.chunk != nil {
+				return true
+			}
+		}
+		select {
+		case c, ok := <-q.feedPart.ready:
+			q.take(c, ok)
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func (q *pacedPart) take(c *feedChunk, ok bool) {
+	q.chunk, q.at, q.ended = c, 0, !ok
+}
+
+// dueIn is the number of rows of the partition's chunk that are due. A partition of which all rows were handed over that
+// the stream has, has ended, whatever decoders made ahead.
+func (p *pacer) dueIn(side core.Side, q *pacedPart) int {
+	next := q.chunk.Offset[q.at]
+	if q.index(next) >= p.end[side] {
+		p.discard(q)
+		q.ended = true
+		return 0
+	}
+	return int(min(int64(q.chunk.N-q.at), max(0, q.below(p.limit[side])-next)))
+}
+
+// Next implements core.Source.
+func (p *pacer) Next(side core.Side, part int) (*core.Chunk, error) {
+	q := p.parts[side][part]
+	if side == core.A && p.loading && q.chunk == nil && !q.ended && q.below(p.limit[side]) > q.given {
+		p.block(q)
+	}
+	n := 0
+	if p.fetch(q) {
+		n = p.dueIn(side, q)
+	}
+	switch {
+	case q.ended:
+		return nil, q.failure()
+	case n == 0:
+		q.asked = true
+		return nil, core.ErrNotYet
+	}
+	if side == core.B {
+		n = p.untilDropped(q, n)
+		p.recordLag(q, n)
+	}
+	return p.view(q, n), nil
+}
+
+// block waits for a chunk of A: before the first B there is nothing else to do.
+func (p *pacer) block(q *pacedPart) {
+	start := time.Now()
+	c, ok := <-q.feedPart.ready
+	q.take(c, ok)
+	p.waited += time.Since(start)
+}
+
+// view makes a chunk of the next n rows.
+func (p *pacer) view(q *pacedPart, n int) *core.Chunk {
+	c, from, to := q.chunk, q.at, q.at+n
+	var v *view
+	if k := len(p.spare); k > 0 {
+		v, p.spare = p.spare[k-1], p.spare[:k-1]
+	} else {
+		v = &view{}
+	}
+	hash := v.Hash
+	v.Chunk = core.Chunk{Side: c.Side, Part: c.Part, Partition: c.Partition, N: n,
+		Fate: c.Fate[from:to], Time: c.Time[from:to], Offset: c.Offset[from:to], Place: c.Place[from : to+1],
+		Keys: c.Keys, KeyOff: c.KeyOff[from : to+1], Body: c.Body, BodyOff: c.BodyOff[from : to+1], Hash: hash, Owner: v}
+	v.part, v.of = q, c
+	c.views++
+	q.at = to
+	if to == c.N {
+		q.chunk = nil
+	}
+	q.given = c.Offset[to-1] + 1
+	return &v.Chunk
+}
+
+// Done implements core.Source.
+func (p *pacer) Done(c *core.Chunk) {
+	v := c.Owner.(*view)
+	of := v.of
+	of.views--
+	if of.views == 0 && v.part.chunk != of {
+		p.feed.Done(&of.Chunk)
+	}
+	v.of = nil
+	p.spare = append(p.spare, v)
+}
+
+// discard gives back a chunk whose rest is not wanted.
+func (p *pacer) discard(q *pacedPart) {
+	c := q.chunk
+	q.chunk = nil
+	if c.views == 0 {
+		p.feed.Done(&c.Chunk)
+	}
+}
+
+// took takes in that a batch was committed: B up to the engine's places.
+func (p *pacer) took(e *core.Engine) (rows int64) {
+	now := p.clock.now()
+	for i, q := range p.parts[core.B] {
+		rows += p.commit(q, e.Place(core.B, i), now)
+	}
+	if rows > 0 {
+		p.lat.serviceOf(now-p.seen, rows)
+	}
+	if p.drop {
+		p.forget()
+	}
+	return rows
+}
+
+// commit records the rows of a partition up to a place.
+func (p *pacer) commit(q *pacedPart, place, now int64) (rows int64) {
+	from := q.recorded
+	q.recorded = max(from, place)
+	for _, span := range p.gone {
+		lo, hi := max(from, q.below(span.lo)), min(place, q.below(span.hi))
+		if lo < hi {
+			rows += p.respond(q, from, lo, now)
+			from = hi
+		}
+	}
+	rows += p.respond(q, from, place, now)
+	p.committed += rows
+	return rows
+}
+
+// respond records that rows of a partition, by offset, were answered.
+func (p *pacer) respond(q *pacedPart, from, to, now int64) int64 {
+	if from >= to {
+		return 0
+	}
+	p.lat.response.fall(&p.plan, q.index(from), q.step, to-from, now)
+	return to - from
+}
+
+// recordLag records how late the next n rows can be handed over, by whom it may be: from when they were due to when they
+// were decoded; or while the engine waited, to when it was given them.
+func (p *pacer) recordLag(q *pacedPart, n int) {
+	j, rows := q.index(q.chunk.Offset[q.at]), int64(n)
+	there := q.chunk.decoded
+	if p.idle && there >= p.waitFrom {
+		there = p.seen
+	}
+	if p.idle && there < p.seen { // those due before it waited lagged by themselves
+		before := min(rows, max(0, (p.plan.due(p.waitFrom)-j+q.step-1)/q.step))
+		p.lat.lag.fall(&p.plan, j, q.step, before, there)
+		j, rows, there = j+before*q.step, rows-before, p.seen
+	}
+	p.lat.lag.fall(&p.plan, j, q.step, rows, there)
+}
+
+// dropFrom drops B that find the queue full.
+func (p *pacer) dropFrom(lo, hi int64) {
+	p.dropped += hi - lo
+	p.skipped.add(lo, hi)
+	if k := len(p.gone); k > 0 && p.gone[k-1].hi == lo {
+		p.gone[k-1].hi = hi
+		return
+	}
+	p.gone = append(p.gone, indexSpan{lo, hi})
+}
+
+// skipDropped moves the partition past rows that were dropped.
+func (p *pacer) skipDropped(q *pacedPart) {
+	if !p.drop || q.side != core.B {
+		return
+	}
+	for _, span := range p.gone {
+		if i := q.index(q.chunk.Offset[q.at]); i < span.lo || i >= span.hi {
+			continue
+		}
+		q.at += int(min(int64(q.chunk.N-q.at), q.below(span.hi)-q.chunk.Offset[q.at]))
+		if q.at == q.chunk.N {
+			p.discard(q)
+			return
+		}
+	}
+}
+
+// untilDropped is how many of the next n rows come before the first that was dropped.
+func (p *pacer) untilDropped(q *pacedPart, n int) int {
+	next := q.chunk.Offset[q.at]
+	for _, span := range p.gone {
+		if lo := q.below(span.lo); lo > next {
+			return int(min(int64(n), lo-next))
+		}
+	}
+	return n
+}
+
+// forget removes the spans that every partition has passed.
+func (p *pacer) forget() {
+	low := int64(never)
+	for _, q := range p.parts[core.B] {
+		if !q.ended {
+			low = min(low, q.index(q.recorded))
+		}
+	}
+	n := 0
+	for n < len(p.gone) && p.gone[n].hi <= low {
+		n++
+	}
+	p.gone = slices.Delete(p.gone, 0, n)
+}
