@@ -92,6 +92,13 @@ func (g *generator) sent(s core.Side) int64 {
 	return g.limit[s]
 }
 
+// ends are the indexes at which the sides end.
+func (g *generator) ends() [2]int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limit
+}
+
 // claim takes the next records of one partition, at most max: those from index next on in steps.
 func (g *generator) claim(s core.Side, next, step int64, max int) int {
 	g.mu.Lock()

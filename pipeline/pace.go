@@ -140,7 +140,7 @@ func (q *pacedPart) below(i int64) int64 { return max(0, (i-q.first+q.step-1)/q.
 // ready says that all A are committed that come before the first B: the run can begin.
 func (p *pacer) ready(e *core.Engine) bool {
 	for i, q := range p.parts[core.A] {
-		if e.Place(core.A, i) < q.below(p.limit[core.A]) {
+		if !q.ended && e.Place(core.A, i) < q.below(p.limit[core.A]) {
 			return false
 		}
 	}
@@ -199,14 +199,20 @@ func (p *pacer) Await(ctx context.Context, idle bool) error {
 	return nil
 }
 
-// noteHeld counts if the engine has B that it cannot join.
+// noteHeld counts if the engine has B that it cannot join although it has every A that it may have.
 func (p *pacer) noteHeld() {
-	for _, q := range p.parts[core.B] {
-		if q.given > q.recorded {
-			p.held++
-			return
-		}
+	if p.holds() && !p.lacksA() {
+		p.held++
 	}
+}
+
+// holds says whether B were handed over that no batch has taken.
+func (p *pacer) holds() bool {
+	return slices.ContainsFunc(p.parts[core.B], func(q *pacedPart) bool { return q.given > q.recorded })
+}
+
+func (p *pacer) lacksA() bool {
+	return slices.ContainsFunc(p.parts[core.A], func(q *pacedPart) bool { return q.lacks(p.limit[core.A]) })
 }
 
 // wait until something may have changed.
@@ -225,7 +231,7 @@ func (p *pacer) wait(ctx context.Context) {
 // refresh looks at the clock: what is due now stays so until the next time.
 func (p *pacer) refresh() {
 	p.seen = p.clock.now()
-	p.end = [2]int64{p.gen.sent(core.A), p.gen.sent(core.B)}
+	p.end = p.gen.ends()
 	if p.running {
 		due := max(p.limit[core.B], min(p.plan.due(p.seen), p.end[core.B]))
 		if room := p.batch - p.queue(); p.drop && due-p.limit[core.B] > room {
@@ -251,18 +257,18 @@ func (p *pacer) supplied() bool {
 	return false
 }
 
-// starved says whether a B is due that is not decoded.
+// starved says whether a B is due that is not decoded, or held for an A that is not.
 func (p *pacer) starved() bool {
 	limit := p.limit[core.B]
 	if k := len(p.gone); k > 0 && p.gone[k-1].hi == limit {
 		limit = p.gone[k-1].lo
 	}
-	for _, q := range p.parts[core.B] {
-		if q.asked && q.chunk == nil && !q.ended && q.below(limit) > q.given {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.parts[core.B], func(q *pacedPart) bool { return q.lacks(limit) }) || p.holds() && p.lacksA()
+}
+
+// lacks says whether rows below an index are wanted that are not decoded.
+func (q *pacedPart) lacks(limit int64) bool {
+	return q.asked && q.chunk == nil && !q.ended && q.below(limit) > q.given
 }
 
 // fetch makes sure of a chunk with rows, without waiting.
@@ -297,7 +303,8 @@ func (p *pacer) dueIn(side core.Side, q *pacedPart) int {
 		q.ended = true
 		return 0
 	}
-	return int(min(int64(q.chunk.N-q.at), max(0, q.below(p.limit[side])-next)))
+	n, _ := slices.BinarySearch(q.chunk.Offset[q.at:q.chunk.N], q.below(p.limit[side])) // offsets of A may have gaps
+	return n
 }
 
 // Next implements core.Source.

@@ -120,7 +120,7 @@ func (b *bench) measureCeiling(ctx context.Context, mem *results.MemSampler) (_ 
 		for i, q := range list {
 			place := int64(0)
 			if core.Side(side) == core.A { // those before the first B are made before the clock runs
-				place = q.below(g.gen.Config().Pending)
+				place = q.below(g.gen.DueA(0))
 			}
 			if err := p.Start(core.Side(side), i, place); err != nil {
 				return nil, err
@@ -138,7 +138,7 @@ func (p *pacer) drain(ctx context.Context, length time.Duration) (perS *float64,
 	start, taken := p.clock.now(), int64(0)
 	p.loading = false
 	for now := start; now-start < int64(length) && ctx.Err() == nil; now = p.clock.now() {
-		p.limit[core.B] = min(p.gen.sent(core.B), taken+ceilingAhead)
+		p.limit[core.B] = min(p.gen.ends()[core.B], taken+ceilingAhead)
 		p.refresh()
 		n, ended, err := p.drainOnce()
 		if err != nil {
