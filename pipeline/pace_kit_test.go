@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"joinbench/buckets"
 	"joinbench/config"
 	"joinbench/core"
+	"joinbench/projection"
 )
 
 // playedClock stands still but for what is played: waits pass at once, work takes what a test says it does. While the
@@ -43,6 +45,29 @@ type playedRun struct {
 	perB, perBatch time.Duration    // what the join takes, in played time
 	before         func(*playedRun) // before each batch is given up
 	started        bool
+	made           sync.WaitGroup // until all B are decoded: time may jump then
+}
+
+// open says when a partition of B has ended.
+func (r *playedRun) open(side core.Side, part int, place int64) (reader, error) {
+	from, err := r.gen.open(side, part, place)
+	if err != nil || side == core.A {
+		return from, err
+	}
+	return &lastRead{reader: from, done: r.made.Done}, nil
+}
+
+type lastRead struct {
+	reader
+	done func()
+}
+
+func (l *lastRead) Read(dst []projection.Record, arena *[]byte) (int, error) {
+	n, err := l.reader.Read(dst, arena)
+	if err != nil {
+		l.done()
+	}
+	return n, err
 }
 
 const pacedProfile = `join:
@@ -77,9 +102,10 @@ func newPlayedRun(t *testing.T, pace Pace, bEvents int64, partitions, batch int)
 	if r.gen, err = newGenerator(profile); err != nil {
 		t.Fatal(err)
 	}
-	feed := newFeed(t.Context(), c.spec, r.gen.partitions(), r.gen.open, false, false)
+	feed := newFeed(t.Context(), c.spec, r.gen.partitions(), r.open, false, false)
 	t.Cleanup(feed.Close)
-	feed.readAhead(core.B, chunksInTurns)
+	feed.readAhead(core.B, int(bEvents)/partitions/minChunk+2)
+	r.made.Add(partitions)
 	r.pace = newPacer(&waitingSource{feed: feed}, r.gen, pace, batch, r.clock)
 	r.sink = newTruthSink(r.gen.gen, "", false)
 	r.sink.skipped = r.pace.skipped
@@ -120,6 +146,7 @@ func (r *playedRun) observe(e *core.Engine) error {
 	}
 	if !r.started && r.pace.ready(e) {
 		r.started = true
+		r.made.Wait()
 		r.pace.begin()
 	}
 	return nil
