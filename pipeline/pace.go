@@ -386,6 +386,9 @@ func (p *pacer) discard(q *pacedPart) {
 // took takes in that a batch was committed: B up to the engine's places.
 func (p *pacer) took(e *core.Engine) (rows int64) {
 	now := p.clock.now()
+	if len(p.gone) == 0 {
+		rows = p.commitEven(e, now)
+	}
 	for i, q := range p.parts[core.B] {
 		rows += p.commit(q, e.Place(core.B, i), now)
 	}
@@ -395,6 +398,29 @@ func (p *pacer) took(e *core.Engine) (rows int64) {
 	if p.drop {
 		p.forget()
 	}
+	return rows
+}
+
+// commitEven records the offsets that the batch took of every partition, in one go.
+func (p *pacer) commitEven(e *core.Engine, now int64) int64 {
+	parts := p.parts[core.B]
+	from, to := parts[0].recorded, e.Place(core.B, 0)
+	for i, q := range parts {
+		if q.recorded > from {
+			from = q.recorded
+		}
+		to = min(to, e.Place(core.B, i))
+	}
+	if from >= to {
+		return 0
+	}
+	rows := (to - from) * int64(len(parts))
+	for _, q := range parts {
+		rows += p.respond(q, q.recorded, from, now)
+		q.recorded = to
+	}
+	p.lat.response.fall(&p.plan, parts[0].index(from), 1, (to-from)*int64(len(parts)), now)
+	p.committed += rows
 	return rows
 }
 

@@ -64,8 +64,8 @@ func (m *meter) latest(s *sample) {
 	if p == nil {
 		return
 	}
-	s.response = percentilesOf(p.lat.response.recent)
-	lag := percentilesOf(p.lat.lag.recent)
+	s.response = percentilesOf(p.lat.response.peek())
+	lag := percentilesOf(p.lat.lag.peek())
 	p.lat.response.fold()
 	p.lat.lag.fold()
 	m.b.Progress.paced(p, s.response, lag)

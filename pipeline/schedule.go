@@ -32,11 +32,14 @@ type schedule struct {
 	first   int64 // index of the B that comes at start
 	start   int64 // ns of the clock
 	blocks  [poissonKept]poissonTimes
+	source  rand.PCG
+	random  *rand.Rand // of source
 }
 
 // poissonTimes are the arrivals of one block, in ns after its begin.
 type poissonTimes struct {
 	number int64 // 1 for the first block; 0: nothing here
+	begin  int64 // ns after start
 	at     [poissonBlock]int64
 }
 
@@ -46,8 +49,8 @@ func (s *schedule) at(j int64) int64 {
 	if s.arrival != Poisson {
 		return s.start + s.after(n)
 	}
-	k := n / poissonBlock
-	return s.start + s.after(k*poissonBlock) + s.block(k).at[n%poissonBlock]
+	b := s.block(n / poissonBlock)
+	return s.start + b.begin + b.at[uint64(n)%poissonBlock]
 }
 
 // after is the time of n arrivals at the rate.
@@ -85,25 +88,33 @@ func (s *schedule) duePoisson(k, now int64) int64 {
 	return k*poissonBlock + int64(sort.Search(poissonBlock, func(i int) bool { return at[i] > into }))
 }
 
-// block returns the arrivals of block k: sums of exponentially distributed gaps, stretched so that one gap more would end
-// with the block.
+// block returns the arrivals of block k.
 func (s *schedule) block(k int64) *poissonTimes {
-	b := &s.blocks[k%poissonKept]
-	if b.number == k+1 {
-		return b
+	b := &s.blocks[uint64(k)%poissonKept]
+	if b.number != k+1 {
+		s.fill(b, k)
 	}
-	b.number = k + 1
+	return b
+}
+
+// fill makes the arrivals of block k: sums of exponentially distributed gaps, stretched so that one gap more would end
+// with the block.
+func (s *schedule) fill(b *poissonTimes, k int64) {
+	b.number, b.begin = k+1, s.after(k*poissonBlock)
 	var sums [poissonBlock]float64
-	r := rand.New(rand.NewPCG(s.seed, uint64(k)))
+	s.source.Seed(s.seed, uint64(k))
+	if s.random == nil {
+		s.random = rand.New(&s.source)
+	}
+	r := s.random
 	sum := 0.0
 	for i := range sums {
 		sum += r.ExpFloat64()
 		sums[i] = sum
 	}
-	length := s.after((k+1)*poissonBlock) - s.after(k*poissonBlock)
+	length := s.after((k+1)*poissonBlock) - b.begin
 	stretch := float64(length) / (sum + r.ExpFloat64())
 	for i := range sums {
 		b.at[i] = min(int64(sums[i]*stretch), length-1)
 	}
-	return b
 }
