@@ -54,6 +54,7 @@ type pacer struct {
 	spare []*view
 
 	running  bool // B become due
+	pauseAt  int64 // from this one on they do not
 	loading  bool // until it runs for the first time: Next waits for A
 	seen     int64
 	waitFrom int64 // when the last wait began, if there was one before this batch
@@ -147,16 +148,21 @@ func (p *pacer) ready(e *core.Engine) bool {
 	return p.limit[core.A] > 0
 }
 
-// begin has B come from now on, the next one first, and what is reported begins. Nothing is due that was not taken.
-func (p *pacer) begin() {
+// begin has B come from now on, the next one first, and what is reported begins. Before, no B may be due that was not
+// taken. After pause B, unless that is 0, none come until begin is called again: that is how a run that warms up begins to be
+// measured without owing anything.
+func (p *pacer) begin(pause int64) {
 	now := p.clock.now()
 	p.plan.first, p.plan.start = p.limit[core.B], now
 	p.plan.blocks = [poissonKept]poissonTimes{}
-	p.committed, p.gone = 0, p.gone[:0]
+	p.committed = 0 // what was dropped stays so: partitions may not have passed it
 	for _, q := range p.parts[core.B] { // a resumed run has taken more of some partitions than of others
 		p.committed += max(0, q.recorded-q.below(p.plan.first))
 	}
-	p.running, p.loading = true, false
+	p.running, p.loading, p.pauseAt = true, false, never
+	if pause > 0 {
+		p.pauseAt = p.plan.first + pause
+	}
 	p.earlier += p.dropped
 	p.dropped, p.blocked, p.held = 0, 0, 0
 	p.lat.reset()
@@ -167,11 +173,8 @@ func (p *pacer) indexAfter(length time.Duration) int64 {
 	return p.plan.due(p.plan.start + int64(length) - 1)
 }
 
-// hold has no more B become due; what is due is still handed over.
-func (p *pacer) hold() { p.running = false }
-
-// empty says that all B that were due are committed.
-func (p *pacer) empty() bool { return p.queue() == 0 }
+// paused says that the B before the pause are all taken or dropped.
+func (p *pacer) paused() bool { return p.limit[core.B] >= p.pauseAt && p.queue() == 0 }
 
 // queue is the number of B that are due and not committed.
 func (p *pacer) queue() int64 { return p.limit[core.B] - p.plan.first - p.dropped - p.committed }
@@ -218,7 +221,7 @@ func (p *pacer) lacksA() bool {
 // wait until something may have changed.
 func (p *pacer) wait(ctx context.Context) {
 	until, starved, from := int64(never), p.starved(), p.seen
-	if p.running && p.limit[core.B] < p.end[core.B] {
+	if p.running && p.limit[core.B] < min(p.end[core.B], p.pauseAt) {
 		until = p.plan.at(p.limit[core.B])
 	}
 	p.clock.wait(ctx, until, p.feed.arrived, starved)
@@ -233,7 +236,7 @@ func (p *pacer) refresh() {
 	p.seen = p.clock.now()
 	p.end = p.gen.ends()
 	if p.running {
-		due := max(p.limit[core.B], min(p.plan.due(p.seen), p.end[core.B]))
+		due := max(p.limit[core.B], min(p.plan.due(p.seen), p.end[core.B], p.pauseAt))
 		if room := p.batch - p.queue(); p.drop && due-p.limit[core.B] > room {
 			p.dropFrom(p.limit[core.B]+max(0, room), due)
 		}

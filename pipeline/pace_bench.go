@@ -83,13 +83,13 @@ func (b *bench) leaveOutDropped(v *loadgen.Verdict, n int64) {
 
 // startPace begins the open loop, and with it the measured phase.
 func (b *bench) startPace() error {
-	b.pace.begin()
+	b.pace.begin(0)
 	if b.Duration == 0 || b.gen.wasCut() {
 		return nil
 	}
 	b.mark.Cut = b.gen.cutAt(b.pace.indexAfter(b.Duration))
 	err := b.state.writeMark(b.mark)
-	b.pace.begin() // anew: writing took time
+	b.pace.begin(0) // anew: writing took time
 	return err
 }
 

@@ -44,6 +44,7 @@ type playedRun struct {
 
 	perB, perBatch time.Duration    // what the join takes, in played time
 	before         func(*playedRun) // before each batch is given up
+	warm           int64
 	started        bool
 	made           sync.WaitGroup // until all B are decoded: time may jump then
 }
@@ -147,7 +148,7 @@ func (r *playedRun) observe(e *core.Engine) error {
 	if !r.started && r.pace.ready(e) {
 		r.started = true
 		r.made.Wait()
-		r.pace.begin()
+		r.pace.begin(r.warm)
 	}
 	return nil
 }
@@ -162,15 +163,10 @@ func (r *playedRun) run() {
 	}
 	r.pace.lat.response.fold()
 	r.pace.lat.lag.fold()
+	r.judge()
 	n := r.gen.sent(core.B)
-	v := r.sink.verifier.ResultFor(n)
-	b := &bench{sink: r.sink}
-	b.leaveOutDropped(&v, n)
-	if !v.Right() || v.Expected == 0 {
-		r.t.Errorf("verdict %+v", v)
-	}
 	c := r.engine.Counters()
-	if got := int64(c.Read(core.B)) + r.pace.dropped; got != n {
+	if got := int64(c.Read(core.B)) + r.pace.earlier + r.pace.dropped; got != n {
 		r.t.Errorf("%d B were read or dropped of %d", got, n)
 	}
 	for _, h := range []struct {
@@ -186,5 +182,16 @@ func (r *playedRun) run() {
 	}
 	if r.pace.held != 0 {
 		r.t.Errorf("%d times B were due and A not far enough", r.pace.held)
+	}
+}
+
+// judge holds the pairs against the truth.
+func (r *playedRun) judge() {
+	r.t.Helper()
+	n := r.gen.sent(core.B)
+	v := r.sink.verifier.ResultFor(n)
+	(&bench{sink: r.sink}).leaveOutDropped(&v, n)
+	if !v.Right() || v.Expected == 0 {
+		r.t.Errorf("verdict %+v", v)
 	}
 }
