@@ -215,6 +215,9 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	b.meter = newMeter(b, started, mem)
 	e := b.state.engine
 	e.Observe = b.meter.observe
+	if b.pace != nil {
+		b.pace.still = func() error { return b.meter.still(e) }
+	}
 	runErr := e.Run(ctx)
 	switch {
 	case runErr == nil:

@@ -105,7 +105,7 @@ func (m *meter) observe(e *core.Engine) error {
 		m.recovering = false
 		m.b.recovered()
 	}
-	if m.loaded(e, now) {
+	if m.loaded(now) {
 		if err := m.settle(e, now); err != nil {
 			return err
 		}
@@ -147,10 +147,7 @@ func (m *meter) observe(e *core.Engine) error {
 // would: what is measured is the join, not the tail of its preparation.
 func (m *meter) settle(e *core.Engine, now reading) error {
 	m.turn("settle", now)
-	if err := e.Quiesce(); err != nil || m.b.pace == nil {
-		return err
-	}
-	return m.b.startPace()
+	return e.Quiesce()
 }
 
 // turn ends the phase at a reading and begins the next.

@@ -53,9 +53,13 @@ type pacer struct {
 	end   [2]int64 // rows of each side
 	spare []*view
 
-	running  bool // B become due
-	pauseAt  int64 // from this one on they do not
-	loading  bool // until it runs for the first time: Next waits for A
+	running bool  // B become due
+	pauseAt int64 // from this one on they do not
+	loading bool  // until it runs for the first time: Next waits for A
+	// still is called when all A are committed that come before the first B, and again when the queue is empty at a pause.
+	// It calls begin.
+	still func() error
+
 	seen     int64
 	waitFrom int64 // when the last wait began, if there was one before this batch
 	idle     bool
@@ -138,16 +142,6 @@ func (q *pacedPart) index(offset int64) int64 { return offset*q.step + q.first }
 // below is the number of rows of the partition whose index is below i.
 func (q *pacedPart) below(i int64) int64 { return max(0, (i-q.first+q.step-1)/q.step) }
 
-// ready says that all A are committed that come before the first B: the run can begin.
-func (p *pacer) ready(e *core.Engine) bool {
-	for i, q := range p.parts[core.A] {
-		if !q.ended && e.Place(core.A, i) < q.below(p.limit[core.A]) {
-			return false
-		}
-	}
-	return p.limit[core.A] > 0
-}
-
 // begin has B come from now on, the next one first, and what is reported begins. Before, no B may be due that was not
 // taken. After pause B, unless that is 0, none come until begin is called again: that is how a run that warms up begins to be
 // measured without owing anything.
@@ -155,7 +149,7 @@ func (p *pacer) begin(pause int64) {
 	now := p.clock.now()
 	p.plan.first, p.plan.start = p.limit[core.B], now
 	p.plan.blocks = [poissonKept]poissonTimes{}
-	p.committed = 0 // what was dropped stays so: partitions may not have passed it
+	p.committed = 0                     // what was dropped stays so: partitions may not have passed it
 	for _, q := range p.parts[core.B] { // a resumed run has taken more of some partitions than of others
 		p.committed += max(0, q.recorded-q.below(p.plan.first))
 	}
@@ -184,6 +178,12 @@ func (p *pacer) Await(ctx context.Context, idle bool) error {
 	p.refresh()
 	p.idle = idle
 	if idle {
+		if p.loading || p.paused() {
+			if err := p.still(); err != nil {
+				return err
+			}
+			p.refresh()
+		}
 		p.waitFrom = p.seen
 		p.noteHeld()
 		for !p.supplied() {
@@ -202,10 +202,13 @@ func (p *pacer) Await(ctx context.Context, idle bool) error {
 	return nil
 }
 
-// noteHeld counts if the engine has B that it cannot join although it has every A that it may have.
+// noteHeld counts if the engine has B that it cannot join although it has every A that it may have, and lets A run twice as
+// far ahead from then on: many late A in a row move no watermark, and what waits for them must not wait for ever.
 func (p *pacer) noteHeld() {
 	if p.holds() && !p.lacksA() {
 		p.held++
+		p.ahead = min(2*max(p.ahead, 1), math.MaxInt64/8)
+		p.refresh()
 	}
 }
 

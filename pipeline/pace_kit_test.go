@@ -44,6 +44,7 @@ type playedRun struct {
 
 	perB, perBatch time.Duration    // what the join takes, in played time
 	before         func(*playedRun) // before each batch is given up
+	warmed         func() error     // when the queue is empty after warm B
 	warm           int64
 	started        bool
 	made           sync.WaitGroup // until all B are decoded: time may jump then
@@ -119,6 +120,7 @@ func newPlayedRun(t *testing.T, pace Pace, bEvents int64, partitions, batch int)
 	}
 	t.Cleanup(func() { _ = r.engine.Close() })
 	r.engine.Observe = r.observe
+	r.pace.still = r.still
 	return r
 }
 
@@ -145,11 +147,17 @@ func (r *playedRun) observe(e *core.Engine) error {
 	if r.started && r.pace.committed < before {
 		r.t.Error("fewer B are committed than before")
 	}
-	if !r.started && r.pace.ready(e) {
-		r.started = true
-		r.made.Wait()
-		r.pace.begin(r.warm)
+	return nil
+}
+
+// still begins, and begins again when it is warm.
+func (r *playedRun) still() error {
+	if r.started {
+		return r.warmed()
 	}
+	r.started = true
+	r.made.Wait()
+	r.pace.begin(r.warm)
 	return nil
 }
 

@@ -32,12 +32,22 @@ func (t *percentiles) worse(o *percentiles) *percentiles {
 	return &percentiles{max(t.p50, o.p50), max(t.p99, o.p99)}
 }
 
-// loaded says whether all A are stored that come before the first B, so that measuring may begin.
-func (m *meter) loaded(e *core.Engine, now reading) bool {
-	if p := m.b.pace; p != nil {
-		return m.phase == "prepare" && p.ready(e)
+// loaded says whether all A are stored that come before the first B, so that measuring may begin. An open loop says so
+// itself (see pacer.still).
+func (m *meter) loaded(now reading) bool {
+	return m.b.pace == nil && m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending
+}
+
+// still settles an open loop that has nothing to do, and begins its schedule.
+func (m *meter) still(e *core.Engine) error {
+	if err := m.settle(e, m.read(e, false)); err != nil {
+		return err
 	}
-	return m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending
+	if err := m.b.startPace(); err != nil {
+		return err
+	}
+	m.last = m.read(e, false) // from here on it is measured
+	return nil
 }
 
 // served records what a batch of a closed loop took, of the engine's time.

@@ -113,18 +113,15 @@ func TestBeginAnew(t *testing.T) {
 			}
 		}
 		anew := false
-		observe := r.engine.Observe
-		r.engine.Observe = func(e *core.Engine) error {
-			err := observe(e)
-			if r.started && !anew && r.pace.paused() {
-				anew = true
-				if c := e.Counters(); int64(c.Read(core.B))+r.pace.dropped != r.warm {
-					t.Errorf("%s: %d B were read and %d dropped, %d were to warm up", catchUp, c.Read(core.B), r.pace.dropped, r.warm)
-				}
-				r.clock.pass(time.Second) // for which nobody asks
-				r.pace.begin(0)
+		r.warmed = func() error {
+			anew = true
+			c := r.engine.Counters()
+			if n := int64(c.Read(core.B)) + r.pace.dropped; n != r.warm {
+				t.Errorf("%s: %d B were read or dropped, %d were to warm up", catchUp, n, r.warm)
 			}
-			return err
+			r.clock.pass(time.Second) // for which nobody asks
+			r.pace.begin(0)
+			return nil
 		}
 		if err := r.engine.Run(t.Context()); err != nil {
 			t.Fatal(err)
