@@ -234,7 +234,7 @@ func (p *page) latency(rec *Record) {
 		}
 	}
 	if len(rows) > 0 {
-		if rec.Load != nil && rec.Load.Mode == "closed" {
+		if rec.Load != nil && rec.Load.Mode == "closed" && l.Response == nil {
 			rows[0][0] = "service only" // from when a B was taken, not from when it would have come: B wait for the join here
 		}
 		p.table([]string{"LATENCY", "p50", "p90", "p99", "p99.9", "max"}, rows)
