@@ -23,6 +23,9 @@ type Load struct {
 	ARate       float64         // A events for each second of event time; 0 = auto: Pending A fill the window
 	BEvents     int64           // B events measured
 	BRate       float64         // B events for each second of event time; 0 = auto: the generator's own choice
+	Steady      bool            // A that would have been joined before the first B are left out (see loadgen.Config)
+	Warm        int64           // B events before those
+	Zipf        float64         // exponent of the distribution of absent and repeated keys; 0 = uniform
 	MatchRate   float64         // share of B that have a partner, 0 to 1
 	Duplicates  float64         // share of B with the key of an earlier matched B, 0 to 1
 	LateShare   float64         // share of each side's records that are late on purpose, 0 to 1
@@ -33,6 +36,11 @@ type Load struct {
 	Ages        []time.Duration // tB − tA of matches, mixed in equal parts; empty = the generator's own choice
 	Batch       int             // records handed over at once
 	Seed        uint64
+
+	RequireSteady bool // a run whose measured phase was not steady is invalid
+	// SwapAfter is after how many batches what helpers do is taken in, exactly, so that counts are the same in every run;
+	// 0 = as soon as it is there.
+	SwapAfter int
 }
 
 // DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
@@ -57,9 +65,14 @@ func loadLeaves(l *Load) []leaf {
 		orAuto(rateLeaf("load.a_rate", &l.ARate), &l.ARate),
 		countLeaf("load.b_events", &l.BEvents, 1, maxCount),
 		orAuto(rateLeaf("load.b_rate", &l.BRate), &l.BRate),
+		boolLeaf("load.steady", &l.Steady),
+		countLeaf("load.warm", &l.Warm, 0, maxCount),
+		boolLeaf("load.require_steady", &l.RequireSteady),
+		smallCountLeaf("load.swap_after", &l.SwapAfter, 0, 1<<20),
 		ratioLeaf("load.match_rate", &l.MatchRate),
 		ratioLeaf("load.duplicates", &l.Duplicates),
 		ratioLeaf("load.late_share", &l.LateShare),
+		keysLeaf("load.keys", &l.Zipf),
 		durationLeaf("load.disorder", &l.Disorder, 0),
 		bytesLeaf("load.record_bytes", &l.RecordBytes, 64<<20),
 		orAuto(bytesLeaf("load.key_bytes", &l.KeyBytes, 64<<10), &l.KeyBytes),
@@ -108,6 +121,27 @@ func bytesLeaf(key string, p *int, hi int) leaf {
 	}, strconv.Itoa)
 	l.check = between(key, p, 1, hi, strconv.Itoa)
 	return l
+}
+
+// keysLeaf takes a distribution: uniform, which is 0, or zipf:0.99.
+func keysLeaf(key string, p *float64) leaf {
+	const most = 4
+	return scalarLeaf(key, p, func(s string) (float64, error) {
+		if s == "uniform" {
+			return 0, nil
+		}
+		if text, ok := strings.CutPrefix(s, "zipf:"); ok {
+			if v, err := strconv.ParseFloat(text, 64); err == nil && v > 0 && v <= most {
+				return v, nil
+			}
+		}
+		return 0, fmt.Errorf("%q is not a distribution of keys (uniform, or zipf: and an exponent above 0 and up to %d, for example zipf:0.99)", s, most)
+	}, func(v float64) string {
+		if v == 0 {
+			return "uniform"
+		}
+		return "zipf:" + strconv.FormatFloat(v, 'g', -1, 64)
+	})
 }
 
 func agesLeaf(key string, p *[]time.Duration) leaf {

@@ -26,6 +26,11 @@ load:
   partitions: 4
   ages: [1m, 2h, 4h]
   batch: 8k
+  steady: true
+  warm: 2M
+  require_steady: true
+  swap_after: 4
+  keys: zipf:0.99
   seed: 18446744073709551615
 `
 
@@ -45,7 +50,8 @@ func TestProfile(t *testing.T) {
 	p := mustProfile(t, profileText)
 	want := Load{Pending: 5e6, ARate: 347.25, BEvents: 10e6, BRate: 100e3, MatchRate: 0.01, Duplicates: 0.05,
 		Disorder: 5 * time.Second, RecordBytes: 1024, KeyBytes: 24, Partitions: 4,
-		Ages: []time.Duration{time.Minute, 2 * time.Hour, 4 * time.Hour}, Batch: 8000, Seed: 1<<64 - 1}
+		Ages: []time.Duration{time.Minute, 2 * time.Hour, 4 * time.Hour}, Batch: 8000, Seed: 1<<64 - 1,
+		Steady: true, Warm: 2e6, RequireSteady: true, SwapAfter: 4, Zipf: 0.99}
 	if !reflect.DeepEqual(p.Load, want) {
 		t.Errorf("got  %+v\nwant %+v", p.Load, want)
 	}
@@ -121,6 +127,11 @@ func TestProfileMessages(t *testing.T) {
 		{join + "load: {a_rate: 0}", `load.a_rate: 0 must be more than 0 (or auto)`},
 		{join + "load: {a_rate: auto, b_rate: auto, key_bytes: auto}", ""},
 		{join + "load: {key_bytes: 0}", `load.key_bytes: 0 must be more than 0 (or auto)`},
+		{join + "load: {keys: uniform}", ""},
+		{join + "load: {keys: zipf}", `load.keys: "zipf" is not a distribution of keys (uniform, or zipf: and an exponent`},
+		{join + "load: {keys: zipf:0}", `load.keys: "zipf:0" is not a distribution of keys`},
+		{join + "load: {keys: zipf:nan}", `load.keys: "zipf:nan" is not a distribution of keys`},
+		{join + "load: {keys: zipf:4.1}", `load.keys: "zipf:4.1" is not a distribution of keys`},
 		{join + "load: {disorder: 5}", `load.disorder: 5 needs a unit`},
 		{join + "load: {record_bytes: 0}", `load.record_bytes: 0 is out of range (1 to 67108864)`},
 		{join + "load: {record_bytes: 1kib}", `load.record_bytes: "1kib" is not a size (unknown unit "kib"`},

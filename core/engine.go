@@ -336,6 +336,7 @@ type Levels struct {
 	Open, Sealed int // buckets, of the task that has most
 	SealedRows   int // rows in families, used ones too
 	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all tasks
+	Rotating     int // tasks that seal or spill a bucket, or have asked for what will find its rows faster
 	FilterBytes  int
 	IndexBytes   int
 	ArenaBytes   int64
@@ -350,6 +351,9 @@ func (e *Engine) Levels(deep bool) Levels {
 	l := Levels{Watermarks: e.gate.wm, Batch: e.batch}
 	for _, t := range e.tasks {
 		l.Pending += t.ring.Pending()
+		if t.help.seals > 0 || t.summaryBusy {
+			l.Rotating++
+		}
 		open, sealed := 0, 0
 		for slot := range e.cfg.Slots {
 			b := t.ring.AtSlot(slot)

@@ -12,6 +12,9 @@ import (
 // so a family is read for a filter before it is dropped.
 type helper struct {
 	inline  bool
+	after   uint64   // Config.SwapAfter
+	batch   uint64   // the task's
+	asked   []uint64 // with after: the batches at which the open jobs were started, in their order
 	jobs    chan job
 	results chan job
 	ready   []job // results of inline jobs
@@ -36,7 +39,7 @@ const (
 )
 
 func newHelper(cfg *Config) *helper {
-	h := &helper{inline: cfg.Inline}
+	h := &helper{inline: cfg.Inline, after: uint64(cfg.SwapAfter)}
 	h.builder.Before = cfg.BuildFault
 	if !h.inline {
 		h.jobs, h.results, h.done = make(chan job, maxQueue), make(chan job, maxQueue), make(chan struct{})
@@ -58,6 +61,9 @@ func (h *helper) start(j job) {
 	if _, ok := j.(*sealJob); ok {
 		h.seals++
 	}
+	if h.after > 0 {
+		h.asked = append(h.asked, h.batch)
+	}
 	if h.inline {
 		j.run(h)
 		h.ready = append(h.ready, j)
@@ -66,10 +72,17 @@ func (h *helper) start(j job) {
 	h.jobs <- j
 }
 
-// next returns a finished job, or nil: at once, or with wait as soon as there is one.
+// next returns a finished job, or nil: at once, or with wait as soon as there is one. With SwapAfter it is the job that is
+// due, and without wait none other.
 func (h *helper) next(wait bool) job {
 	if h.open == 0 {
 		return nil
+	}
+	if h.after > 0 {
+		if h.asked[0]+h.after > h.batch && !wait {
+			return nil
+		}
+		wait, h.asked = true, h.asked[1:] // they finish in the order in which they were started
 	}
 	var j job
 	switch {

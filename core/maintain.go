@@ -129,6 +129,7 @@ func (t *Task) maintain(to bounds) error {
 	start := time.Now()
 	defer func() { t.stats.AskTime += time.Since(start) }()
 	t.batches++
+	t.help.batch = t.batches
 	if err := t.collect(false); err != nil {
 		return err
 	}

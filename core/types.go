@@ -165,6 +165,9 @@ type Config struct {
 	Drain         bool // partitions that have ended are left out, and the end closes everything (rule 15)
 	// Inline runs the helper's jobs in the task's own goroutine, so that every run swaps at the same batch.
 	Inline bool
+	// SwapAfter, if not 0, has what the helper does taken in exactly so many batches after it was asked for, which is
+	// waited for: every run swaps at the same batches, and counts the same.
+	SwapAfter int
 	// Hash replaces xxh3 (tests: weak and constant hashes must still give right joins).
 	Hash func(key []byte) uint64
 	// ArenaBytes is what the open buckets of one task may hold in RAM before the largest is spilled; 0: no limit.

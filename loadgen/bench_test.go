@@ -139,3 +139,24 @@ func BenchmarkVerifierMatch(b *testing.B) {
 		k++
 	}
 }
+
+// BenchmarkPut is what a run does for each record: values of 1 KB, one after the other.
+func BenchmarkPut(b *testing.B) {
+	mixes(b, func(b *testing.B, g *Gen) {
+		for _, side := range []string{"a", "b"} {
+			b.Run("side="+side, func(b *testing.B) {
+				w, value := g.NewWriter(), make([]byte, g.cfg.RecordBytes)
+				x := int64(0)
+				defer cpuTime(b)()
+				for b.Loop() {
+					if side == "a" {
+						w.PutA(value, x%g.nA, x > 0)
+					} else {
+						w.PutB(value, x%g.nB, x > 0)
+					}
+					x += 4 // of one partition
+				}
+			})
+		}
+	})
+}

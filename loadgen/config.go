@@ -63,7 +63,7 @@ type Config struct {
 	Seed uint64
 
 	Pending       int64   // A records before the first B
-	AEventsPerSec float64 // 0: such that Pending A fill one After (see DeriveRates)
+	AEventsPerSec float64 // 0: such that the Pending A span one After (see DeriveRates)
 	BEventsPerSec float64 // 0: such that half of the A find a partner (see DeriveRates)
 	BEvents       int64   // B records in all
 
@@ -91,6 +91,13 @@ type Config struct {
 	PartitionsB int
 
 	OneToMany bool // cardinality one-to-many: duplicates pair again
+	// Steady starts in the middle of a stream: A whose partner would have come before the first B are left out, as if
+	// they were joined already, so that the Pending A before it are those that wait for a B still to come or for none.
+	// See steady.go.
+	Steady bool
+	// Zipf is the exponent of the distribution by which absent keys and duplicates are drawn, 0 to 4; 0: each absent B has
+	// a key of its own, and duplicates follow the B that they repeat. See zipf.go.
+	Zipf float64
 }
 
 // WithDefaults returns c with zero fields filled: rates ([Config.DeriveRates]),
@@ -109,23 +116,32 @@ func (c Config) WithDefaults() Config {
 	if c.PartitionsB == 0 {
 		c.PartitionsB = 1
 	}
-	if len(c.Ages) == 0 {
-		c.Ages = []time.Duration{c.After / 16, c.After / 4, c.After / 2}
-		for i := range c.Ages {
-			c.Ages[i] = c.Ages[i].Truncate(time.Millisecond)
-		}
-	} else {
-		c.Ages = append([]time.Duration(nil), c.Ages...)
-	}
+	c.Ages = c.ages()
 	return c.DeriveRates()
+}
+
+// ages returns a copy of Ages, or the default ones.
+func (c Config) ages() []time.Duration {
+	if len(c.Ages) > 0 {
+		return append([]time.Duration(nil), c.Ages...)
+	}
+	ages := []time.Duration{c.After / 16, c.After / 4, c.After / 2}
+	for i := range ages {
+		ages[i] = ages[i].Truncate(time.Millisecond)
+	}
+	return ages
 }
 
 // DeriveRates returns c with its zero rates filled. The A rate becomes
 // Pending/After: as many A come in during one window as leave it, so the pending
-// count stays about Pending (less what one-to-one matches consume). The B rate
+// count stays about Pending (less what one-to-one matches consume); with Steady it
+// becomes the one at which Pending A wait whatever matches consume. The B rate
 // becomes the one at which half of the in-time A find a partner, and 100 B per A
 // where nothing matches.
 func (c Config) DeriveRates() Config {
+	if c.AEventsPerSec == 0 && c.Pending > 0 && c.After > 0 && c.leavesOut() {
+		c.AEventsPerSec = c.steadyRateA()
+	}
 	if c.AEventsPerSec == 0 && c.Pending > 0 && c.After > 0 {
 		c.AEventsPerSec = float64(c.Pending) / c.After.Seconds()
 	}
@@ -218,6 +234,9 @@ func (c Config) checkShares(f *faults) {
 			f.add("%s %g is not between 0 and %g", s.name, s.v, s.most)
 		}
 	}
+	if !(c.Zipf >= 0 && c.Zipf <= maxZipf) {
+		f.add("zipf %g is not between 0 and %d", c.Zipf, maxZipf)
+	}
 	if len(f.list) > before {
 		return
 	}
@@ -288,12 +307,17 @@ func (c Config) checkSupply(f *faults) {
 		f.add("match_rate needs %g new partners per second (share %g of %g B/s), but only %g A/s are in time (a_events_per_sec %g, late_share_a %g)",
 			need, c.primaryShare(), c.BEventsPerSec, have, c.AEventsPerSec, c.LateShareA)
 	}
-	history, run := float64(c.Pending)/c.AEventsPerSec, float64(c.BEvents)/c.BEventsPerSec
+	indexes := c.beforeB()
+	if math.IsInf(indexes, 1) {
+		f.addErr(c.tooFewWait())
+		return
+	}
+	history, run := indexes/c.AEventsPerSec, float64(c.BEvents)/c.BEventsPerSec
 	if span := history + run; span > MaxSpan.Seconds() {
 		f.add("the workload spans %.0f s of event time (%.0f s before the first B), more than %v", span, history, MaxSpan)
 	}
-	if n := float64(c.Pending) + run*c.AEventsPerSec; n > float64(MaxRecords) {
-		f.add("the workload has %.0f A records (%d pending and %.0f s at %g/s), more than %d", n, c.Pending, run, c.AEventsPerSec, MaxRecords)
+	if n := indexes + run*c.AEventsPerSec; n > float64(MaxRecords) {
+		f.add("the workload has %.0f A records (%.0f before the first B and %.0f s at %g/s), more than %d", n, indexes, run, c.AEventsPerSec, MaxRecords)
 	}
 }
 

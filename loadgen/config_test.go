@@ -34,6 +34,7 @@ func TestValidateNamesTheFault(t *testing.T) {
 		{func(c *Config) { c.MatchRate = 1.1 }, []string{"match_rate 1.1 is not between 0 and 1"}},
 		{func(c *Config) { c.MatchRate = math.NaN() }, []string{"match_rate NaN"}},
 		{func(c *Config) { c.LateShareA = 0.6; c.LateShareB = -1 }, []string{"late_share_a 0.6", "late_share_b -1"}},
+		{func(c *Config) { c.Zipf = 4.5 }, []string{"zipf 4.5 is not between 0 and 4"}},
 		{func(c *Config) { c.MatchRate = 0 }, []string{"duplicates 0.02 have nothing to repeat"}},
 		{func(c *Config) { c.OneToMany = true; c.MatchRate = 0.02 }, []string{"duplicates 0.02 leave nothing of match_rate 0.02"}},
 		{func(c *Config) { c.MatchRate = 0.9; c.Duplicates = 0.2 }, []string{"shares of B add up to 1.15"}},

@@ -26,11 +26,14 @@
 //  4. Keys. A 64-bit bijection of the index, printed. A indexes and the indexes
 //     of B without partner enter it from disjoint ranges, so no two keys are
 //     equal by accident.
+//     With Zipf the latter share few keys, some of them hot (zipf.go).
 //  5. Decoys. A B without partner is mostly one with a key of its own. Some carry
 //     the key of an A that a wrong join would give them: a key that was consumed
 //     (Duplicates), an A whose window is over (Expired), an A in the window
 //     while the B itself is late, an A that was late. See [Kind].
-//  6. Records are templates with the varying digits written over: JSON of
+//  6. Steady. A stream may begin in its middle: the A that would have been joined before the first B are left out, so that
+//     from the first B on as many A wait as ever (steady.go).
+//  7. Records are templates with the varying digits written over: JSON of
 //     exactly RecordBytes bytes.
 //
 // The verifier ([Verifier]) takes the pairs that a join made and says what is

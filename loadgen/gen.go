@@ -15,6 +15,9 @@ type Gen struct {
 	a, b   side
 	dup    strata // of the odd B that are not late: duplicates; what is left is expired
 	pairs  pairing
+	hot    *hot  // nil: no key is
+	first  int64 // A indexes before B 0
+	left   int64 // of these, the ones that are left out (see steady.go)
 	nA, nB int64
 	kEnd   uint64 // matched B slots among the nB
 	sEnd   int64  // A strides whose matched one is among the nA
@@ -67,7 +70,7 @@ func newPlan(c Config) (*Gen, error) {
 	// the expired. So most B, which are neither matched nor odd, are through after two.
 	m, l, d, e := c.primaryShare(), c.LateShareB, c.Duplicates, c.Expired
 	pB := share(m)
-	g.b = side{base0: Epoch + stepTime(uint64(c.Pending), stepA), step: stepB, parts: int64(c.PartitionsB),
+	g.b = side{step: stepB, parts: int64(c.PartitionsB),
 		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(2), matched: newStrata(pB, salts(3)),
 		odd: newStrata(share(ofRest(l+d+e, 1-m)), salts(4)), late: newStrata(share(ofRest(l, l+d+e)), salts(5))}
 	g.dup = newStrata(share(ofRest(d, d+e)), salts(6))
@@ -80,15 +83,22 @@ func newPlan(c Config) (*Gen, error) {
 	g.a = side{base0: Epoch, step: stepA, parts: int64(c.PartitionsA),
 		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(7), matched: newStrata(pA, salts(8)),
 		odd: newStrata(share(ofRest(c.LateShareA, 1-float64(pA)/float64(one))), salts(9)), late: newStrata(one, 0)}
+	perMs := float64(pB) / float64(one) / (float64(stepB) / (1 << stepBits))
+	g.hot = newHot(c, perMs)
+	if pB > 0 {
+		if g.pairs, err = newPairing(c, perMs, salts(10)); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.begin(); err != nil {
+		return nil, err
+	}
+	g.b.base0 = Epoch + stepTime(uint64(g.first), stepA)
 
 	g.nA = g.dueA(c.BEvents)
 	g.kEnd = g.b.matched.count(uint64(g.nB))
 	g.sEnd = int64(g.a.matched.count(uint64(g.nA)))
-	if pB > 0 {
-		perMs := float64(pB) / float64(one) / (float64(stepB) / (1 << stepBits))
-		g.pairs, err = newPairing(c, perMs, int64(g.a.matched.blockOf(uint64(c.Pending))), salts(10))
-	}
-	return g, err
+	return g, nil
 }
 
 // partnerShare returns the share of A that find a partner, pB·stepA/stepB in fixed point.
@@ -121,25 +131,26 @@ func (g *Gen) Config() Config {
 	return c
 }
 
-// ACount returns the number of A records: Pending, and those that come while B do.
+// ACount returns the number of A indexes: those of the Pending A, and of those that come while B do. With Steady
+// some of the first are no records (see HasA, LeftOut).
 func (g *Gen) ACount() int64 { return g.nA }
 
 // BCount returns the number of B records.
 func (g *Gen) BCount() int64 { return g.nB }
 
-// DueA returns how many A records come before B record j in the order of base times; j
+// DueA returns how many A indexes come before B record j in the order of base times; j
 // may be BCount, which gives ACount. A replay that keeps the order of event time hands
 // over the A below DueA(j), then B j. The partner of j is always among them.
 func (g *Gen) DueA(j int64) int64 { return min(g.nA, g.dueA(j)) }
 
 func (g *Gen) dueA(j int64) int64 {
-	// Pending + ceil(j·stepB/stepA); the quotient fits, Validate bounds it.
+	// first + ceil(j·stepB/stepA); the quotient fits, Validate bounds it.
 	hi, lo := bits.Mul64(uint64(j), g.b.step)
 	q, r := bits.Div64(hi, lo, g.a.step)
 	if r > 0 {
 		q++
 	}
-	return g.cfg.Pending + int64(q)
+	return g.first + int64(q)
 }
 
 // PlaceA returns partition and offset of A record i.
@@ -154,7 +165,8 @@ func (g *Gen) PlaceB(j int64) (partition int32, offset int64) {
 
 // IndexA returns the A record at a partition and offset; ok is false when there is none.
 func (g *Gen) IndexA(partition int32, offset int64) (i int64, ok bool) {
-	return index(partition, offset, g.a.parts, g.nA)
+	i, ok = index(partition, offset, g.a.parts, g.nA)
+	return i, ok && g.HasA(i)
 }
 
 // IndexB returns the B record at a partition and offset; ok is false when there is none.

@@ -28,16 +28,16 @@ type pairing struct {
 	salt   uint64
 }
 
-// newPairing plans delays and chunks. perMs is matched B per ms of event time,
-// origin the stride of A number Pending.
+// newPairing plans delays and chunks. perMs is matched B per ms of event time.
+// origin, the stride of the first A that comes with a B, is still to be set.
 //
 // How far an age may stray: (chunk-1)·n slots by the permutation, n/2 by rounding
 // its delay to a multiple of n, 1 each by the place inside a block of A and of B, by
 // the cut of block borders to whole records (A and B) and of origin, together
 // below n·chunk + n/2 + 5 slots; then Disorder, and 3 ms for cutting times to ms.
-func newPairing(c Config, perMs float64, origin int64, salt uint64) (pairing, error) {
+func newPairing(c Config, perMs float64, salt uint64) (pairing, error) {
 	n := int64(len(c.Ages))
-	p := pairing{n: n, origin: origin, salt: salt, delay: make([]int64, n)}
+	p := pairing{n: n, salt: salt, delay: make([]int64, n)}
 	fixed := (float64(n)/2+5)/perMs + float64(ms(c.Disorder)) + 3
 	room := math.Inf(1) // ms by which the permutation may move an age
 	for i, a := range c.Ages {

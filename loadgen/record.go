@@ -6,6 +6,7 @@ import "strings"
 // ones go. All templates of a side have RecordBytes bytes.
 type template struct {
 	text                      []byte
+	head                      int // from there on all templates of the side are the same
 	key, id, amount, ts       int
 	customer, sku, quantities int // A only; sku is 0 when the items did not fit
 }
@@ -48,7 +49,7 @@ func templatesA(c Config, blankKey string) []template {
 	t.customer = strings.Index(body, "CCCCCCCC")
 	t.sku = max(0, strings.Index(body, "SSSSSSSS"))
 	t.quantities = strings.Index(body, ":Q") + 1
-	return []template{t}
+	return markHeads([]template{t})
 }
 
 // templatesB returns a template for each status.
@@ -60,13 +61,31 @@ func templatesB(c Config, blankKey string) []template {
 		t.key = len(patternHeadB)
 		all = append(all, t)
 	}
+	return markHeads(all)
+}
+
+// markHeads finds where the templates of a side begin to be the same.
+func markHeads(all []template) []template {
+	head := 0
+	for i := range all {
+		for n := len(all[i].text); n > head; n-- {
+			if all[i].text[n-1] != all[0].text[n-1] {
+				head = n
+			}
+		}
+	}
+	for i := range all {
+		all[i].head = head
+	}
 	return all
 }
 
-// newTemplate pads body with a note to size bytes and finds the parts that both sides have.
+// newTemplate pads body with a note to size bytes and finds the parts that both sides have. The note is a long one's
+// end: so a longer body moves nothing behind it.
 func newTemplate(body string, size int) template {
 	room := size - len(body) - len(patternNote) - len(patternClose)
-	note := strings.Repeat(noteWords, room/len(noteWords)+1)[:room]
+	long := strings.Repeat(noteWords, size/len(noteWords)+1)
+	note := long[len(long)-room:]
 	return template{
 		text:   []byte(body + patternNote + note + patternClose),
 		id:     strings.Index(body, "NNNNNNNNNNNN"),
@@ -75,34 +94,20 @@ func newTemplate(body string, size int) template {
 	}
 }
 
-// fill appends the template with the parts that both sides have. v is what was appended.
-func (t *template) fill(dst []byte, number, time int64, price uint64) (all, v []byte) {
-	n := len(dst)
-	dst = append(dst, t.text...)
-	v = dst[n:]
+// fill writes the parts that both sides have.
+func (t *template) fill(v []byte, number, time int64, price uint64) {
 	putDec12(v[t.id:], uint64(number))
 	putDec13(v[t.ts:], uint64(time))
 	putPrice(v[t.amount:], price)
-	return dst, v
 }
 
 // AppendA appends the JSON value of A record i: RecordBytes bytes with order_id,
 // customer, payment_ref (the key), amount, ts (event time in ms), items if they fit, note.
 // It allocates only if dst is too small.
 func (g *Gen) AppendA(dst []byte, i int64) []byte {
-	return g.appendA(dst, i, g.TimeA(i))
-}
-
-func (g *Gen) appendA(dst []byte, i, time int64) []byte {
-	h := mix(uint64(i) + g.a.salt)
-	t := &g.tmplA[0]
-	dst, v := t.fill(dst, i, time, h>>40)
-	g.keys.put(v[t.key:], uint64(i))
-	putDec8(v[t.customer:], h&(1<<26-1))
-	if t.sku > 0 {
-		putDec8(v[t.sku:], h>>20&(1<<19-1))
-		v[t.quantities] = byte('1' + h%9)
-	}
+	n := len(dst)
+	dst = append(dst, g.tmplA[0].text...)
+	g.putA(dst[n:], i, true)
 	return dst
 }
 
@@ -113,15 +118,9 @@ func (g *Gen) AppendAKey(dst []byte, i int64) []byte { return g.appendKey(dst, u
 // payment_ref (the key), status, amount, ts (event time in ms), note. It allocates only
 // if dst is too small.
 func (g *Gen) AppendB(dst []byte, j int64) []byte {
-	f := g.fate(j)
-	return g.appendB(dst, j, &f)
-}
-
-func (g *Gen) appendB(dst []byte, j int64, f *fate) []byte {
-	h := mix(uint64(j) + g.b.salt)
-	t := &g.tmplB[h>>62]
-	dst, v := t.fill(dst, j, f.time, h>>24&(1<<24-1))
-	g.keys.put(v[t.key:], f.keyNumber(j))
+	n := len(dst)
+	dst = append(dst, g.tmplB[0].text...)
+	g.putB(dst[n:], j, true, &fateMemo{})
 	return dst
 }
 
@@ -129,29 +128,34 @@ func (g *Gen) appendB(dst []byte, j int64, f *fate) []byte {
 // ("@key") holds.
 func (g *Gen) AppendBKey(dst []byte, j int64) []byte {
 	f := g.fate(j)
-	return g.appendKey(dst, f.keyNumber(j))
+	return g.appendKey(dst, g.keyNumber(&f, j))
 }
 
 // RecordA appends key and value of A record i, each to its slice, and returns the event
 // time in ms too: cheaper than the three calls apart.
 func (g *Gen) RecordA(key, value []byte, i int64) (k, v []byte, time int64) {
-	time = g.TimeA(i)
-	return g.appendKey(key, uint64(i)), g.appendA(value, i, time), time
+	n := len(value)
+	value = append(value, g.tmplA[0].text...)
+	k, time = g.putA(value[n:], i, true)
+	return append(key, k...), value, time
 }
 
 // RecordB appends key and value of B record j, each to its slice, and returns the event
 // time in ms too: cheaper than the three calls apart.
 func (g *Gen) RecordB(key, value []byte, j int64) (k, v []byte, time int64) {
-	f := g.fate(j)
-	value = g.appendB(value, j, &f)
-	at := len(value) - g.cfg.RecordBytes + g.tmplB[0].key // the same place in all of them
-	return append(key, value[at:at+g.cfg.KeyBytes]...), value, f.time
+	n := len(value)
+	value = append(value, g.tmplB[0].text...)
+	k, time = g.putB(value[n:], j, true, &fateMemo{})
+	return append(key, k...), value, time
 }
 
-// keyNumber returns the number of the key that B record j carries.
-func (f *fate) keyNumber(j int64) uint64 {
+// keyNumber returns the number of the key that B record j carries, of which f is the fate.
+func (g *Gen) keyNumber(f *fate, j int64) uint64 {
 	if f.a >= 0 {
 		return uint64(f.a)
+	}
+	if g.hot != nil {
+		return bKeys + g.hot.absent.rank(mix(uint64(j)^g.b.salt))
 	}
 	return bKeys + uint64(j)
 }

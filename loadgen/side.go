@@ -12,6 +12,7 @@ type side struct {
 	odd      strata // of the records that are not matched: those with something amiss
 	late     strata // of the odd ones
 	salt     uint64
+	gone     *pairing // A with Steady: those whose B would come before B 0 are no records; else nil
 }
 
 // base returns the base time of record i: monotone in i.
@@ -51,13 +52,13 @@ func (s *side) candidate(i int64) bool {
 
 // anchor returns the last record before i in its partition that is no candidate. It is
 // surely accepted, so its time is in M(p) when i is read. The first records of a
-// partition have none.
+// partition have none, nor has one with too many left out before it.
 func (s *side) anchor(i int64) (prev int64, ok bool) {
 	for range maxAnchorSteps {
 		if i -= s.parts; i < 0 {
 			return 0, false
 		}
-		if !s.candidate(i) {
+		if !s.candidate(i) && !s.leftOut(i) {
 			return i, true
 		}
 	}

@@ -63,14 +63,29 @@ func (s *strata) slot(k uint64) uint64 {
 // at says whether index j is chosen. n is its ordinal if it is, else its rest
 // number.
 func (s *strata) at(j uint64) (n uint64, chosen bool) {
+	var m slotMemo
+	return s.atMemo(j, &m)
+}
+
+// slotMemo remembers the slot of one block. Neighbouring indexes lie in one block, and the slot is the division.
+type slotMemo struct {
+	block uint64 // and one; 0: nothing is remembered
+	slot  uint64
+}
+
+// atMemo is at with what the last call found.
+func (s *strata) atMemo(j uint64, m *slotMemo) (n uint64, chosen bool) {
 	if s.p == 0 {
 		return j, false
 	}
 	k := s.blockOf(j)
-	switch slot := s.slot(k); {
-	case slot == j:
+	if m.block != k+1 {
+		m.block, m.slot = k+1, s.slot(k)
+	}
+	switch {
+	case m.slot == j:
 		return k, true
-	case slot < j:
+	case m.slot < j:
 		return j - k - 1, false
 	default:
 		return j - k, false

@@ -32,16 +32,25 @@ type fate struct {
 	time int64
 }
 
-// fate finds the kind of j by going through the shares in order.
+// fate finds the kind of j.
 func (g *Gen) fate(j int64) fate {
-	n, matched := g.b.matched.at(uint64(j))
+	var m fateMemo
+	return g.fateMemo(j, &m)
+}
+
+// fateMemo is what fates of neighbouring B have in common.
+type fateMemo struct{ matched, odd slotMemo }
+
+// fateMemo finds the kind of j by going through the shares in order.
+func (g *Gen) fateMemo(j int64, m *fateMemo) fate {
+	n, matched := g.b.matched.atMemo(uint64(j), &m.matched)
 	if matched {
 		if i, ok := g.pair(n); ok {
 			return fate{KindMatched, i, g.b.inTime(j)}
 		}
 		return fate{KindNoHistory, -1, g.b.inTime(j)}
 	}
-	n, odd := g.b.odd.at(n)
+	n, odd := g.b.odd.atMemo(n, &m.odd)
 	if !odd {
 		return g.absent(j)
 	}
@@ -79,6 +88,12 @@ func (g *Gen) lateB(j, anchor int64) fate {
 // apply). Where there is no such B, or its A's window would end, j is absent.
 func (g *Gen) duplicate(j int64) fate {
 	t := g.b.base(j)
+	if g.hot != nil {
+		if i, ok := g.hotDuplicate(j, t); ok {
+			return fate{KindDuplicate, i, t}
+		}
+		return fate{KindAbsent, -1, t}
+	}
 	part := j % g.b.parts
 	skip := mix(uint64(j)^g.salt) & 3
 	k := g.b.matched.blockOf(uint64(j))

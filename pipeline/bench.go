@@ -77,7 +77,7 @@ func newBench(bc BenchConfig) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.core.Summary, c.core.BatchSize = bc.Summary, bc.Profile.Load.Batch
+	c.core.Summary, c.core.BatchSize, c.core.SwapAfter = bc.Summary, bc.Profile.Load.Batch, bc.Profile.Load.SwapAfter
 	b := &bench{BenchConfig: bc, c: c, tasks: bc.Profile.Join.TaskCount(1)}
 	c.core.ArenaBytes = arenaBytes(bc.Profile.Join, b.tasks)
 	if b.gen, err = newGenerator(bc.Profile); err != nil {
@@ -264,7 +264,7 @@ func (w *waitingSource) Next(side core.Side, part int) (*core.Chunk, error) {
 func (b *bench) measureUnit(mem *results.MemSampler) error {
 	mem.Pause()
 	defer mem.Resume()
-	rounds, err := measureUnit(b.gen.gen)
+	rounds, err := measureUnit(b.gen.gen, b.Profile.Load.Warm)
 	b.unit = append(b.unit, rounds...)
 	return err
 }
@@ -292,8 +292,12 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 		stalls := e.Stalls()
 		rec.Steady.WriteStalls = new(stalls.Delays + stalls.Stops)
 	}
-	rec.Load = m.load()
+	rec.SteadyState = m.steadyState()
 	var err error
+	if rec.Rotation, err = m.rotation.record(m.to.sealed - m.from.sealed); err != nil {
+		found = append(found, results.Finding{Status: results.StatusFailed, Reason: err.Error()})
+	}
+	rec.Load = m.load()
 	if rec.Latency, err = m.latency(); err != nil {
 		found = append(found, results.Finding{Status: results.StatusFailed, Reason: err.Error()})
 	}

@@ -219,37 +219,53 @@ func (f *feed) fillChunk(c *feedChunk, raw *rawRecords, r reader, dec *projectio
 	if cap(raw.recs) < f.size {
 		raw.recs = make([]projection.Record, f.size)
 	}
-	raw.recs, raw.arena = raw.recs[:f.size], raw.arena[:0]
-	start := time.Now()
-	n, err := r.Read(raw.recs, &raw.arena)
-	read := time.Now()
-	if err != nil {
-		return err
-	}
-	raw.recs = raw.recs[:n]
 	c.rows.Reset()
-	for i := range raw.recs {
-		dec.Append(&c.rows, &raw.recs[i])
+	k := &c.Chunk
+	k.Fate, k.Offset, k.Place = k.Fate[:0], k.Offset[:0], k.Place[:0]
+	for {
+		raw.recs, raw.arena = raw.recs[:f.size-len(k.Fate)], raw.arena[:0]
+		start := time.Now()
+		n, err := r.Read(raw.recs, &raw.arena)
+		read := time.Now()
+		if err != nil {
+			if errors.Is(err, io.EOF) && len(k.Fate) > 0 {
+				break // the next read says so again
+			}
+			return err
+		}
+		raw.recs = raw.recs[:n]
+		for i := range raw.recs {
+			dec.Append(&c.rows, &raw.recs[i])
+		}
+		c.note(raw.recs, r)
+		f.readTime[c.part.side].Add(int64(read.Sub(start)))
+		f.decodeTime[c.part.side].Add(int64(time.Since(read)))
+		if f.keepRaw || len(k.Fate) == f.size {
+			break // raw records can be kept of one read only
+		}
 	}
-	c.share(raw.recs, r)
-	f.readTime[c.part.side].Add(int64(read.Sub(start)))
-	f.decodeTime[c.part.side].Add(int64(time.Since(read)))
+	c.share()
 	return nil
 }
 
-// share makes the core.Chunk of what was decoded; the arrays are the same.
-func (c *feedChunk) share(recs []projection.Record, r reader) {
-	n := len(recs)
+// note adds what is known of the records of one read: fates, offsets, and where to read on.
+func (c *feedChunk) note(recs []projection.Record, r reader) {
 	k := &c.Chunk
-	k.Side, k.Part, k.Partition, k.N, k.Owner = c.part.side, c.part.index, c.part.ID, n, c
-	k.Time, k.Keys, k.KeyOff, k.Body, k.BodyOff = c.rows.Time, c.rows.Keys, c.rows.KeyOff, c.rows.Body, c.rows.BodyOff
-	k.Fate, k.Offset, k.Place = k.Fate[:0], k.Offset[:0], k.Place[:0]
-	for i := range n {
-		k.Fate = append(k.Fate, core.Fate(c.rows.Fate[i]))
+	k.Place = k.Place[:len(k.Fate)] // the place behind the last read is that before this one
+	first := len(k.Fate)
+	for i := range recs {
+		k.Fate = append(k.Fate, core.Fate(c.rows.Fate[first+i]))
 		k.Offset = append(k.Offset, recs[i].Offset)
 		k.Place = append(k.Place, r.placeAfter(i-1))
 	}
-	k.Place = append(k.Place, r.placeAfter(n-1))
+	k.Place = append(k.Place, r.placeAfter(len(recs)-1))
+}
+
+// share makes the core.Chunk of what was decoded; the arrays are the same.
+func (c *feedChunk) share() {
+	k := &c.Chunk
+	k.Side, k.Part, k.Partition, k.N, k.Owner = c.part.side, c.part.index, c.part.ID, len(k.Fate), c
+	k.Time, k.Keys, k.KeyOff, k.Body, k.BodyOff = c.rows.Time, c.rows.Keys, c.rows.KeyOff, c.rows.Body, c.rows.BodyOff
 }
 
 // Next implements core.Source.

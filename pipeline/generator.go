@@ -24,11 +24,11 @@ type generator struct {
 func newGenerator(p *config.Profile) (*generator, error) {
 	l, j := &p.Load, p.Join
 	g, err := loadgen.New(loadgen.Config{
-		Seed: l.Seed, Pending: l.Pending, AEventsPerSec: l.ARate, BEventsPerSec: l.BRate, BEvents: l.BEvents,
+		Seed: l.Seed, Pending: l.Pending, AEventsPerSec: l.ARate, BEventsPerSec: l.BRate, BEvents: l.Warm + l.BEvents,
 		MatchRate: l.MatchRate, Duplicates: l.Duplicates, LateShareA: l.LateShare, LateShareB: l.LateShare,
 		Grace: j.Grace, Disorder: l.Disorder, Before: j.Window.Before, After: j.Window.After, Ages: l.Ages,
 		KeyBytes: l.KeyBytes, RecordBytes: l.RecordBytes, PartitionsA: l.Partitions, PartitionsB: l.Partitions,
-		OneToMany: j.Cardinality == "one-to-many",
+		OneToMany: j.Cardinality == "one-to-many", Steady: l.Steady, Zipf: l.Zipf,
 	})
 	if err != nil {
 		return nil, &config.Error{Faults: []config.Fault{{Key: "load", Message: err.Error()}}}
@@ -48,7 +48,7 @@ func (g *generator) partitions() [2][]core.Partition {
 	return out
 }
 
-// cut ends the stream at what has been made so far, and returns the number of records of each side that it holds then.
+// cut ends the stream at what has been made so far, and returns where: the indexes of each side that it holds then.
 func (g *generator) cut() [2]int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,6 +89,9 @@ func (g *generator) wasCut() bool {
 func (g *generator) sent(s core.Side) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if s == core.A {
+		return g.limit[s] - g.gen.LeftOut() // all of which lie before B 0, and so below any limit
+	}
 	return g.limit[s]
 }
 
@@ -99,7 +102,7 @@ func (g *generator) ends() [2]int64 {
 	return g.limit
 }
 
-// claim takes the next records of one partition, at most max: those from index next on in steps.
+// claim takes the next indexes of one partition, at most max: those from index next on in steps.
 func (g *generator) claim(s core.Side, next, step int64, max int) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,47 +130,72 @@ func (g *generator) open(side core.Side, part int, place int64) (reader, error) 
 		step = int64(c.PartitionsB)
 	}
 	g.resumed(side, place*step-step+int64(part)+1)
-	return &genReader{g: g, side: side, part: int32(part), step: step, place: place,
-		key: c.KeyBytes, size: c.RecordBytes + c.KeyBytes}, nil
+	return &genReader{g: g, side: side, part: int32(part), step: step, place: place, size: c.RecordBytes, w: g.gen.NewWriter()}, nil
 }
 
-// genReader makes the records of one partition. Place p is the record at offset p.
+// readBytes of records are made at once: what is written is read again while it is still in the caches.
+const readBytes = 128 << 10
+
+// genReader makes the records of one partition. Place p is the record at offset p, or the next one where there is none
+// at p.
 type genReader struct {
-	g     *generator
-	side  core.Side
-	part  int32
-	step  int64
-	place int64 // offset of the next record
-	from  int64 // place before the last read
-	key   int   // bytes of a key
-	size  int   // and of a key and a value
+	g      *generator
+	side   core.Side
+	part   int32
+	step   int64
+	place  int64   // offset behind the last record, where reading goes on
+	places []int64 // behind the records of the last read, after the place before them
+	size   int     // bytes of a record
+	w      *loadgen.Writer
+
+	// What the arena holds is the last reader's records if it is where it was: then only what differs is written.
+	arena *byte
+	made  int // records in the arena
 }
 
-func (r *genReader) placeAfter(i int) int64 { return r.from + int64(i) + 1 }
+func (r *genReader) placeAfter(i int) int64 { return r.places[i+1] }
 
-// Read implements reader.
+// Read implements reader. Between two reads the arena must not be written to.
 func (r *genReader) Read(dst []projection.Record, arena *[]byte) (int, error) {
-	n := r.g.claim(r.side, r.place*r.step+int64(r.part), r.step, len(dst))
-	if n == 0 {
-		return 0, io.EOF
+	dst = dst[:min(len(dst), max(1, readBytes/r.size))]
+	buf := slices.Grow((*arena)[:0], len(dst)*r.size)[:len(dst)*r.size] // at once, so that no record moves
+	if at := &buf[0]; at != r.arena {
+		r.arena, r.made = at, 0
 	}
-	buf := slices.Grow(*arena, n*r.size) // at once, so that no record moves
-	for k := range n {
-		i := (r.place+int64(k))*r.step + int64(r.part)
-		// The key goes in front of the value, whose length is known.
-		at := len(buf)
-		rec := &dst[k]
-		*rec = projection.Record{Partition: r.part, Offset: r.place + int64(k)}
-		key := buf[at : at : at+r.key]
-		value := buf[at+r.key : at+r.key : at+r.size]
-		if r.side == core.A {
-			rec.Key, rec.Value, rec.Timestamp = r.g.gen.RecordA(key, value, i)
-		} else {
-			rec.Key, rec.Value, rec.Timestamp = r.g.gen.RecordB(key, value, i)
+	r.places = append(r.places[:0], r.place)
+	n := 0
+	for n == 0 { // of a stretch that is left out there is nothing to hand over
+		claimed := r.g.claim(r.side, r.place*r.step+int64(r.part), r.step, len(dst))
+		if claimed == 0 {
+			return 0, io.EOF
 		}
-		buf = buf[:at+r.size]
+		for range claimed {
+			if r.make(&dst[n], buf[n*r.size:(n+1)*r.size:(n+1)*r.size], n < r.made) {
+				n++
+				r.places = append(r.places, r.place)
+			}
+		}
 	}
-	*arena = buf
-	r.from, r.place = r.place, r.place+int64(n)
+	r.made = max(r.made, n)
+	*arena = buf[:n*r.size]
 	return n, nil
+}
+
+// make makes the record at r.place, if there is one, and moves on.
+func (r *genReader) make(rec *projection.Record, value []byte, again bool) bool {
+	offset := r.place
+	r.place++
+	i := offset*r.step + int64(r.part)
+	var key []byte
+	var time int64
+	switch {
+	case r.side == core.B:
+		key, time = r.w.PutB(value, i, again)
+	case !r.g.gen.HasA(i):
+		return false
+	default:
+		key, time = r.w.PutA(value, i, again)
+	}
+	*rec = projection.Record{Partition: r.part, Offset: offset, Key: key, Value: value, Timestamp: time}
+	return true
 }

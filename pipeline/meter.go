@@ -24,6 +24,8 @@ type meter struct {
 	phases   []results.Phase
 	samples  samples
 	gaps     gaps
+	rotation rotation
+	settled  uint64    // B that had asked when the last settling ended
 	recovery *recovery // nil in a run that was not resumed while B asked
 
 	service  latencies // of a closed loop; an open one keeps its own
@@ -43,6 +45,8 @@ type reading struct {
 	probes        uint64
 	lookups       uint64
 	stored        uint64
+	sealed        uint64 // buckets
+	dropped       uint64
 	onA, onB, off time.Duration
 	waited        time.Duration // for records
 	made          time.Duration // of decoders at work
@@ -74,6 +78,7 @@ func (m *meter) read(e *core.Engine, deep bool) reading {
 	c := e.Counters()
 	r := reading{at: time.Now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
 		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited, made: m.b.feed.making(),
+		sealed: c.Tasks.SealedTotal, dropped: c.Tasks.DroppedTotal,
 		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
 	if deep {
 		r.cpu, _ = results.CPUTime() // zero where it is not known, and then not reported
@@ -105,19 +110,17 @@ func (m *meter) observe(e *core.Engine) error {
 		m.recovering = false
 		m.b.recovered()
 	}
-	if m.loaded(now) {
+	if m.loaded(now) || m.warmed(now) {
 		if err := m.settle(e, now); err != nil {
 			return err
 		}
 		now = m.read(e, false)
 	}
-	if (m.phase == "prepare" || m.phase == "settle") && now.probes > 0 {
-		m.last.cpu, _ = results.CPUTime()
-		m.last.allocs = allocations()
-		m.from = m.last
-		m.turn("measure", m.last)
-		if m.b.Duration > 0 && m.b.pace == nil && !m.b.gen.wasCut() {
-			m.cutAt = now.at.Add(m.b.Duration)
+	if (m.phase == "prepare" || m.phase == "settle") && now.probes > m.settled {
+		if m.warming() {
+			m.turn("warm", m.last)
+		} else {
+			m.measure(now)
 		}
 	}
 	if m.phase == "measure" {
@@ -129,25 +132,21 @@ func (m *meter) observe(e *core.Engine) error {
 			m.total()
 		}
 		m.gaps.batch(m.last, now)
+		m.rotation.batch(m.last, now)
 		m.served(now)
 		if int64(now.read[core.B])+m.dropped() >= m.b.gen.sent(core.B) {
 			now = m.read(e, true)
 			m.to = now
+			m.to.sealed, m.to.dropped = m.last.sealed, m.last.dropped // this batch, the last, drops all that is left
 			m.turn("drain", now)
 		}
 	}
+	m.rotation.going = l.Rotating > 0
 	if m.samples.due(now) {
 		m.sample(e, now)
 	}
 	m.last = now
 	return nil
-}
-
-// settle waits until the helpers have sealed and filtered what the preload left, which came far faster than a stream
-// would: what is measured is the join, not the tail of its preparation.
-func (m *meter) settle(e *core.Engine, now reading) error {
-	m.turn("settle", now)
-	return e.Quiesce()
 }
 
 // turn ends the phase at a reading and begins the next.

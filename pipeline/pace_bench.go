@@ -81,10 +81,10 @@ func (b *bench) leaveOutDropped(v *loadgen.Verdict, n int64) {
 	v.Expected += instead - gone
 }
 
-// startPace begins the open loop, and with it the measured phase.
-func (b *bench) startPace() error {
-	b.pace.begin(0)
-	if b.Duration == 0 || b.gen.wasCut() {
+// startPace begins the open loop, and with it the phase that warms up with so many B, or if these are 0 the measured one.
+func (b *bench) startPace(warm int64) error {
+	b.pace.begin(warm)
+	if warm > 0 || b.Duration == 0 || b.gen.wasCut() {
 		return nil
 	}
 	b.mark.Cut = b.gen.cutAt(b.pace.indexAfter(b.Duration))

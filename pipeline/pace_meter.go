@@ -32,21 +32,20 @@ func (t *percentiles) worse(o *percentiles) *percentiles {
 	return &percentiles{max(t.p50, o.p50), max(t.p99, o.p99)}
 }
 
-// loaded says whether all A are stored that come before the first B, so that measuring may begin. An open loop says so
-// itself (see pacer.still).
-func (m *meter) loaded(now reading) bool {
-	return m.b.pace == nil && m.phase == "prepare" && now.probes == 0 && int64(now.read[core.A]) >= m.b.Profile.Load.Pending
-}
-
 // still settles an open loop that has nothing to do, and begins its schedule.
 func (m *meter) still(e *core.Engine) error {
 	if err := m.settle(e, m.read(e, false)); err != nil {
 		return err
 	}
-	if err := m.b.startPace(); err != nil {
+	m.last = m.read(e, false)
+	var warm int64
+	if m.warming() {
+		warm = m.b.Profile.Load.Warm - int64(m.last.read[core.B])
+	}
+	if err := m.b.startPace(warm); err != nil {
 		return err
 	}
-	m.last = m.read(e, false) // from here on it is measured
+	m.last = m.read(e, false) // where the next phase begins
 	return nil
 }
 

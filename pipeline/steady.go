@@ -63,3 +63,35 @@ func (m *meter) steady() *results.Steady {
 	s.Arenas, s.Filters, s.Disk = level(arenas), level(filters), level(disk)
 	return s
 }
+
+// steadyState tests the samples of the measured phase; nil without such a phase.
+func (m *meter) steadyState() *results.SteadyState {
+	if m.from.at.IsZero() || m.to.at.IsZero() {
+		return nil
+	}
+	l := &m.b.Profile.Load
+	return results.TestSteadyState(l.RequireSteady, m.samples.series("measure"), int64(m.to.sealed-m.from.sealed),
+		int64(m.to.dropped-m.from.dropped), m.b.Profile.Join.State.Buckets)
+}
+
+// series are the metrics of a phase that shall keep steady, with their limits.
+//
+// What waits moves by a bucket's share of the ring between two drops, 3 % of it up and down with sixteen buckets; so does the
+// disk, where the open buckets' journal comes on top. Memory follows the collector's cycles. Pace has the widest limit: other
+// tenants take half a core at times, and a join that gets slow with what it holds does so by more.
+func (s *samples) series(phase string) []results.SteadySeries {
+	out := []results.SteadySeries{{Metric: "probes_per_s", Limit: 0.25}, {Metric: "pending", Limit: 0.05},
+		{Metric: "disk_bytes", Limit: 0.15}, {Metric: "rss_bytes", Limit: 0.10}}
+	for i := range s.list {
+		one := &s.list[i]
+		if one.phase != phase || one.took <= 0 {
+			continue
+		}
+		values := []float64{float64(one.probes) / one.took.Seconds(), float64(one.pending), float64(one.levels[disk]), float64(one.levels[rss])}
+		for which := range out {
+			out[which].Seconds = append(out[which].Seconds, one.at.Seconds())
+			out[which].Values = append(out[which].Values, values[which])
+		}
+	}
+	return out
+}

@@ -20,19 +20,16 @@ const (
 )
 
 // measureUnit measures what makes machines comparable: xxh3 of the key bytes plus one Contains of one plain 16-bit
-// binary fuse filter over the A keys that wait when measuring starts, for each B key in turn. It returns the time of
-// each round in ns a key. Its memory is given back before it returns.
-func measureUnit(g *loadgen.Gen) ([]float64, error) {
+// binary fuse filter over the A keys that wait when measuring starts, that is when B from asks, for each B key in turn.
+// It returns the time of each round in ns a key. Its memory is given back before it returns.
+func measureUnit(g *loadgen.Gen, from int64) ([]float64, error) {
 	defer debug.FreeOSMemory()
-	pending := g.Config().Pending
-	hashes := make([]uint64, 0, pending)
+	hashes := make([]uint64, 0, g.Config().Pending)
 	key := []byte{'s'}
-	for i := range pending {
-		if !g.LateA(i) {
-			key = g.AppendAKey(key[:1], i)
-			hashes = append(hashes, xxh3.Hash(key))
-		}
-	}
+	g.Waiting(from, func(i int64) {
+		key = g.AppendAKey(key[:1], i)
+		hashes = append(hashes, xxh3.Hash(key))
+	})
 	if len(hashes) == 0 {
 		hashes = append(hashes, 1)
 	}
@@ -40,21 +37,21 @@ func measureUnit(g *loadgen.Gen) ([]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("measuring the unit: %w", err)
 	}
-	n := min(g.BCount(), unitProbes)
+	n := min(g.BCount()-from, unitProbes)
 	keys, ends := make([]byte, 0, n*(int64(g.Config().KeyBytes)+1)), make([]uint32, 0, n)
 	for j := range n {
-		keys = g.AppendBKey(append(keys, 's'), j)
+		keys = g.AppendBKey(append(keys, 's'), from+j)
 		ends = append(ends, uint32(len(keys)))
 	}
 	var rounds []float64
 	found := 0
 	for range unitRounds {
-		start, from := time.Now(), uint32(0)
+		start, at := time.Now(), uint32(0)
 		for _, end := range ends {
-			if filter.Contains(xxh3.Hash(keys[from:end])) {
+			if filter.Contains(xxh3.Hash(keys[at:end])) {
 				found++
 			}
-			from = end
+			at = end
 		}
 		rounds = append(rounds, float64(time.Since(start))/float64(n))
 	}

@@ -20,7 +20,7 @@ func exampleRecord() *Record {
 			THP: "madvise", Kernel: "6.18.44", Disk: "/dev/vda (not rotating)", FS: "ext4", GOGC: 100},
 		Phases: []Phase{{"prepare", 0, 8_120_000_000, 1_000_000}, {"warm", 8_120_000_000, 4_050_000_000, 1_220_000},
 			{"measure", 12_170_000_000, 27_400_000_000, 5_500_000}, {"drain", 39_570_000_000, 1_430_000_000, 0}},
-		SteadyState: &SteadyState{Required: true, Attained: true, Rotations: Known(1.25),
+		SteadyState: &SteadyState{Required: true, Attained: true, Samples: 55, BucketsSealed: 4, BucketsDropped: 3, Rotations: Known(0.1875),
 			Criteria: []SteadyCriterion{{"probes_per_s", Known(0.0012), Known(0.018), Known(0.05)}}},
 		Load: &Load{Mode: "closed", AchievedPerS: Known(182_481.7),
 			Generator: Generator{CeilingPerS: Known(8_310_000), CPURatio: Known(0.12)}},
@@ -49,6 +49,7 @@ func exampleRecord() *Record {
 			RocksDB: SteadyLevel{60 << 20, 62 << 20, 64 << 20, Known(0)}, Arenas: SteadyLevel{8 << 20, 12 << 20, 31 << 20, nil},
 			Filters: SteadyLevel{3_600_000, 3_650_000, 3_700_000, Known(0.0001)}, Disk: SteadyLevel{320 << 20, 330 << 20, 350 << 20, Known(0.002)},
 			MaxGapNs: 141_000_000, MaxGapEngineNs: 52_000_000, MaxEngineNs: 61_000_000, WriteStalls: new(int64(0))},
+		Rotation: NewRotation(4, &Summary{Count: 1_204, P99Ns: 2_310_000, HDR: "HISTFAAAAA"}, &Summary{Count: 3_679, P99Ns: 1_400_000, HDR: "HISTFAAAAA"}),
 		Recovery: &Recovery{Pending: 4_998_123, Unfiltered: 16, OpenNs: 150_000_000, OpenedNs: 171_000_000, EngineNs: 203_000_000,
 			ReadyNs: new(int64(640_000_000)), ReadyAfterOpenNs: new(int64(469_000_000)), FiltersReadyNs: new(int64(2_310_000_000)),
 			LookupsPerProbeBefore: Known(0.008209), LookupsSettledNs: new(int64(2_440_000_000))},
@@ -93,6 +94,7 @@ func brokenRecord() *Record {
 	rec.Join.Filter.FalseNegatives, rec.Join.Filter.FalsePositives = 3, 9_208
 	rec.Join.B.Read += 4
 	rec.SteadyState.Attained = false
+	rec.SteadyState.Reasons = []string{"pending drifts by +8.12 % and departs from its median by 4.400 %, of which 5.000 % is allowed"}
 	rec.Thresholds[1] = Threshold{"cost.ns_per_b<50", Known(81.04), false}
 	rec.Join.ExpectedMatchRatio = Known(0.02)
 	rec.Join.Derive()

@@ -24,6 +24,7 @@ type Record struct {
 	Storage       Storage      `json:"storage"`
 	Cost          Cost         `json:"cost"`
 	Steady        *Steady      `json:"steady"`   // null without a measured phase
+	Rotation      *Rotation    `json:"rotation"` // likewise
 	Recovery      *Recovery    `json:"recovery"` // null in a run that was not resumed
 	Intervals     []Interval   `json:"intervals"`
 	Drops         []Drop       `json:"drops"`
@@ -93,22 +94,6 @@ type Phase struct {
 	StartNs    int64  `json:"start_ns"`
 	DurationNs int64  `json:"duration_ns"`
 	Records    int64  `json:"records"` // of both sides
-}
-
-// SteadyState says whether what was measured had settled.
-type SteadyState struct {
-	Required  bool              `json:"required"`
-	Attained  bool              `json:"attained"`
-	Criteria  []SteadyCriterion `json:"criteria"`
-	Rotations *float64          `json:"rotations"` // of the ring of buckets while measuring
-}
-
-// SteadyCriterion is one metric's test: its slope and its deviation must stay within Limit.
-type SteadyCriterion struct {
-	Metric    string   `json:"metric"`
-	Slope     *float64 `json:"slope"`
-	Deviation *float64 `json:"deviation"`
-	Limit     *float64 `json:"limit"`
 }
 
 // Storage is what RocksDB says of itself.

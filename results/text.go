@@ -20,6 +20,8 @@ func WriteText(w io.Writer, rec *Record, width int, color bool) error {
 	p.filter(rec)
 	p.arms(rec)
 	p.memory(rec)
+	p.steadyState(rec.SteadyState)
+	p.rotation(rec.Rotation)
 	p.steadiness(rec.Steady)
 	p.recovery(rec.Recovery)
 	p.disk(rec)
@@ -106,7 +108,7 @@ func (p *page) thresholds(rec *Record) {
 
 func (p *page) speed(rec *Record) {
 	c := &rec.Cost
-	if *c == (Cost{}) && rec.Load == nil && rec.SteadyState == nil {
+	if *c == (Cost{}) && rec.Load == nil {
 		return
 	}
 	p.title("SPEED")
@@ -140,7 +142,6 @@ func (p *page) speed(rec *Record) {
 	if c.AllocsPerProbe != nil {
 		p.row("allocations", significant(*c.AllocsPerProbe, 3)+" per B")
 	}
-	p.steady(rec.SteadyState)
 }
 
 func (p *page) offered(l *Load) {
@@ -170,24 +171,6 @@ func (p *page) offered(l *Load) {
 			text += ", B not ready " + Percent(*g.BlockedRatio) + " of the time"
 		}
 		p.row("generator's ceiling", text)
-	}
-}
-
-func (p *page) steady(s *SteadyState) {
-	if s == nil {
-		return
-	}
-	text := "not attained"
-	if s.Attained {
-		text = "attained"
-	}
-	if s.Rotations != nil {
-		text += fmt.Sprintf(", %s rotations of the ring", significant(*s.Rotations, 3))
-	}
-	p.row("steady state", text)
-	for _, c := range s.Criteria {
-		p.row("", fmt.Sprintf("%s: slope %s, deviation %s, limit %s", c.Metric,
-			orDash(c.Slope, plain), orDash(c.Deviation, plain), orDash(c.Limit, plain)))
 	}
 }
 

@@ -138,7 +138,7 @@ func incorrectness(rec *Record) []Finding {
 func invalidity(rec *Record) []Finding {
 	var out []Finding
 	if s := rec.SteadyState; s != nil && s.Required && !s.Attained {
-		out = append(out, Finding{Status: StatusInvalid, Reason: "steady state was required and not attained"})
+		out = append(out, Finding{Status: StatusInvalid, Reason: "steady state was required and not attained" + s.why()})
 	}
 	return append(out, generatorBound(rec.Load)...)
 }
