@@ -56,7 +56,7 @@ func (r *playedRun) open(side core.Side, part int, place int64) (reader, error) 
 	if err != nil || side == core.A {
 		return from, err
 	}
-	return &lastRead{reader: from, done: r.made.Done}, nil
+	return &lastRead{reader: from, done: sync.OnceFunc(r.made.Done)}, nil
 }
 
 type lastRead struct {
