@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash lint bench fuzz soak mutants steady recovery rocksdb env clean help FORCE
+.PHONY: build run test test-short race crash lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -57,6 +57,9 @@ steady: build ## the quick benchmark for STEADY, held against its limits: memory
 	@mkdir -p results
 	@$(ENV) CLAIM_STEADY=$(STEADY) CLAIM_BIN=$(CURDIR)/$(BIN) CLAIM_DIR=$(CURDIR)/results \
 		$(GO) test -count=1 -v -timeout 0 -run '^TestSteady$$' ./cmd/joinbench
+
+liveview: build ## what the live view costs (PAIRS=10)
+	scripts/liveview.sh $(PAIRS)
 
 recovery: build ## kill -9 with 5 M waiting, resumed, held against its limits (results/recovery.json)
 	@mkdir -p results

@@ -137,18 +137,28 @@ func newEngine(cfg *Config, n int, record []byte, source Source, sink Sink) (*En
 
 // Run joins until the input ends, until nothing more can move (without Drain), or until the context is done, which
 // it looks at between batches. It returns the context's error in that case; everything up to the last batch is
-// committed then.
+// committed then. While a LiveSource has nothing, it waits.
 func (e *Engine) Run(ctx context.Context) error {
 	var b batch
+	live, _ := e.source.(LiveSource)
+	idle := false
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if live != nil {
+			if err := live.Await(ctx, idle); err != nil {
+				return err
+			}
 		}
 		if err := e.gate.fill(&b, e.cfg.BatchSize); err != nil {
 			return err
 		}
 		to := e.cfg.bounds(b.wm)
-		if b.n == 0 && to.floor <= e.gate.floor {
+		if idle = b.n == 0 && to.floor <= e.gate.floor; idle {
+			if b.starved {
+				continue
+			}
 			return nil
 		}
 		if err := e.step(&b, to); err != nil {

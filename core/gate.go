@@ -46,6 +46,7 @@ type slice struct {
 type batch struct {
 	rows    [2][]slice // by side
 	n       int        // records that were read, whatever their fate
+	starved bool       // a partition had no record yet (ErrNotYet)
 	rejects []Reject
 	nulls   []Reject
 	closed  []Ref    // A whose time is over on arrival: accepted, stored nowhere
@@ -58,6 +59,7 @@ func (b *batch) reset() {
 	for s := range b.rows {
 		b.rows[s] = b.rows[s][:0]
 	}
+	b.starved = false
 	b.n, b.rejects, b.nulls, b.closed, b.done = 0, b.rejects[:0], b.nulls[:0], b.closed[:0], b.done[:0]
 	b.read = [2][fates]uint64{}
 }
@@ -144,6 +146,10 @@ func (g *Gate) settle(b *batch, s Side, i, max int) error {
 	for !p.settled && !p.ended && b.n < max {
 		if p.chunk == nil {
 			c, err := g.src.Next(s, i)
+			if err == ErrNotYet {
+				b.starved = true
+				return nil
+			}
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,11 @@
 package core
 
-import "joinbench/fusefilter"
+import (
+	"context"
+	"errors"
+
+	"joinbench/fusefilter"
+)
 
 // Side of the join.
 type Side uint8
@@ -78,6 +83,18 @@ type Source interface {
 	Next(side Side, part int) (*Chunk, error)
 	// Done gives a chunk back: all of its rows are committed.
 	Done(c *Chunk)
+}
+
+// ErrNotYet is what Next of a LiveSource answers for a partition that has no record now and is not at its end.
+var ErrNotYet = errors.New("no record yet")
+
+// LiveSource is a Source whose records come by and by: its Next does not wait, but answers ErrNotYet.
+type LiveSource interface {
+	Source
+	// Await is called by the engine's goroutine before each batch. Idle says that the last one found no record: then it
+	// returns when a partition for which Next answered ErrNotYet has one, has ended, or has failed. It returns the
+	// context's error once that is done.
+	Await(ctx context.Context, idle bool) error
 }
 
 // Ref is one row of a chunk.

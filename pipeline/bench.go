@@ -22,6 +22,7 @@ type BenchConfig struct {
 	Dir      string          // data directory, "" for a temporary one
 	Resume   bool            // go on with the unfinished run in Dir
 	Duration time.Duration   // of the measured phase, 0 for all of its records
+	Pace     *Pace           // an open loop; nil: a closed one, as fast as it goes
 	Summary  bool
 	Argv     []string
 	Progress *Progress
@@ -60,9 +61,12 @@ type bench struct {
 	feed   *feed
 	source *waitingSource // the feed, timed
 	sink   *truthSink
+	pace   *pacer // what the engine sees of the source in an open loop, else nil
 	meter  *meter
 	tasks  int
 	unit   []float64
+	ceil   *float64 // B a second that the generator can make, nil if that was not measured
+	hooks  hooks
 
 	unitTook time.Duration
 
@@ -106,7 +110,8 @@ func newBench(bc BenchConfig) (*bench, error) {
 
 // prepareState makes new databases, or with Resume opens those of the unfinished run.
 func (b *bench) prepareState() error {
-	b.mark = benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks, Endless: b.Duration > 0}
+	b.mark = benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks, Endless: b.Duration > 0,
+		Drops: b.Pace != nil && b.Pace.CatchUp == Drop}
 	if b.limitB > 0 {
 		b.mark.Cut = b.gen.limit
 	}
@@ -147,6 +152,7 @@ type benchMark struct {
 	Config   uint64
 	Tasks    int
 	Endless  bool     `json:",omitempty"` // the streams go on behind the profile's records
+	Drops    bool     `json:",omitempty"` // B that were late were dropped: nobody knows which
 	Cut      [2]int64 `json:",omitzero"`  // where they were ended, by side: what was drained then is closed
 }
 
@@ -164,6 +170,8 @@ func (b *bench) unfinished(have *benchMark) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
+	case !done && have.Drops:
+		return false, fmt.Errorf("%s holds an unfinished run that dropped B, and which is not kept: remove the directory to start anew", b.state.dir)
 	case done && b.Resume:
 		return false, fmt.Errorf("the run in %s has finished: leave out --resume to start a new one there", b.state.dir)
 	case done:
@@ -207,21 +215,28 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		if err := b.measureUnit(mem); err != nil {
 			return nil, err
 		}
+		b.Progress.phase("ceiling")
+		var err error
+		if b.ceil, err = b.measureCeiling(ctx, mem); err != nil {
+			return nil, err
+		}
 		b.Progress.phase("prepare")
 	}
-	b.feed = newFeed(context.WithoutCancel(ctx), b.c.spec, b.gen.partitions(), b.gen.open, true, false)
 	b.sink = newTruthSink(b.gen.gen, b.Dir, b.c.sync != buckets.SyncNone)
-	b.source = &waitingSource{feed: b.feed}
+	source := b.newSource(context.WithoutCancel(ctx))
 	if b.resumed {
 		b.feed.turns.loosen()
 		b.c.core.BatchSize = min(b.c.core.BatchSize, recoveryBatch)
 	}
-	if err := b.state.startWith(b.Engine, b.tasks, b.c, b.source, b.sink); err != nil {
+	if err := b.state.startWith(b.Engine, b.tasks, b.c, source, b.hookedSink()); err != nil {
 		return nil, err
 	}
 	b.meter = newMeter(b, started, mem)
 	e := b.state.engine
 	e.Observe = b.meter.observe
+	if b.pace != nil {
+		b.pace.still = func() error { return b.meter.still(e) }
+	}
 	runErr := e.Run(ctx)
 	switch {
 	case runErr == nil:
@@ -284,6 +299,7 @@ func (b *bench) measureUnit(mem *results.MemSampler) error {
 // report puts the record together.
 func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *results.Record {
 	m := b.meter
+	var found []results.Finding
 	rec := &results.Record{Environment: results.CollectEnvironment(b.state.dir)}
 	rec.Tool = b.Version
 	rec.Tool.RocksDB, rec.Tool.RocksDBAssertions = buckets.Build()
@@ -306,13 +322,15 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 		rec.Steady.WriteStalls = new(stalls.Delays + stalls.Stops)
 	}
 	rec.SteadyState = m.steadyState()
-	var found []results.Finding
 	var err error
 	if rec.Rotation, err = m.rotation.record(m.to.sealed - m.from.sealed); err != nil {
 		found = append(found, results.Finding{Status: results.StatusFailed, Reason: err.Error()})
 	}
 	rec.Load = m.load()
 	rec.Storage = m.storage(&stalls, b.source.bytesA, rec.Environment.FS)
+	if rec.Latency, err = m.latency(); err != nil {
+		found = append(found, results.Finding{Status: results.StatusFailed, Reason: err.Error()})
+	}
 	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
 	rec.Cost = m.cost(e, b.feed, rec.Drops)
 	rec.Cost.UnitNs = results.Known(median(b.unit))
@@ -346,6 +364,7 @@ func (b *bench) truth(e *core.Engine, complete bool) *results.Truth {
 	if !complete {
 		v.Spurious -= v.Beyond // these B did ask
 	}
+	b.leaveOutDropped(&v, n)
 	return &results.Truth{Missing: v.Missing, Spurious: v.Spurious, Duplicated: v.Duplicated, ExpectedMatches: v.Expected,
 		SealedPartnerProbes: int64(e.Counters().Tasks.Present)}
 }

@@ -55,6 +55,10 @@ type feed struct {
 	keepRaw bool
 
 	readTime, decodeTime [2]atomic.Int64 // ns, by side
+
+	// For a source that does not wait (pacer): arrived is told of each chunk and each end, and clock stamps chunks.
+	arrived chan struct{}
+	clock   clock
 }
 
 // feedPart is one partition.
@@ -73,6 +77,9 @@ type feedChunk struct {
 	part *feedPart
 	rows projection.Rows
 	raw  rawRecords
+
+	decoded int64 // when it was ready, by the feed's clock if it has one
+	views   int   // of the pacer, not yet given back
 }
 
 // rawRecords are the records of one read, and the bytes that they point into.
@@ -132,6 +139,7 @@ func (f *feed) Start(side core.Side, part int, place int64) error {
 
 // decode reads one partition to its end.
 func (f *feed) decode(p *feedPart, r reader) {
+	defer f.announce()
 	defer close(p.ready)
 	if f.turns != nil {
 		defer f.turns.rest()
@@ -157,10 +165,22 @@ func (f *feed) decode(p *feedPart, r reader) {
 			}
 			return
 		}
+		if f.clock != nil {
+			c.decoded = f.clock.now()
+		}
 		if err := f.hand(p, c); err != nil {
 			p.err = err
 			return
 		}
+		f.announce()
+	}
+}
+
+// announce says that there is something new. Nobody may be listening.
+func (f *feed) announce() {
+	select {
+	case f.arrived <- struct{}{}:
+	default:
 	}
 }
 
@@ -257,12 +277,17 @@ func (f *feed) Next(side core.Side, part int) (*core.Chunk, error) {
 	}
 	c, ok := <-p.ready
 	if !ok {
-		if p.err != nil && !errors.Is(p.err, context.Canceled) {
-			return nil, fmt.Errorf("side %s, partition %d: %w", side, p.ID, p.err)
-		}
-		return nil, p.err
+		return nil, p.failure()
 	}
 	return &c.Chunk, nil
+}
+
+// failure is why a partition whose ready is closed has no more records; nil at its end.
+func (p *feedPart) failure() error {
+	if p.err != nil && !errors.Is(p.err, context.Canceled) {
+		return fmt.Errorf("side %s, partition %d: %w", p.side, p.ID, p.err)
+	}
+	return p.err
 }
 
 // Done implements core.Source.

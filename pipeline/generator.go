@@ -58,6 +58,17 @@ func (g *generator) cut() [2]int64 {
 	return g.limit
 }
 
+// cutAt ends the stream at B below, or where it ends by itself, whatever has been made of it. Who hands it over leaves out
+// what was made behind that.
+func (g *generator) cutAt(below int64) [2]int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	g.limit[core.B] = min(g.limit[core.B], below)
+	g.limit[core.A] = min(g.limit[core.A], max(g.claimed[core.A], g.gen.DueA(g.limit[core.B])))
+	return g.limit
+}
+
 // goOn has the same streams go on behind the profile's records, until they are cut. Before the first record.
 func (g *generator) goOn() {
 	g.gen = g.gen.Endless()
@@ -89,6 +100,13 @@ func (g *generator) sent(s core.Side) int64 {
 		return g.limit[s] - g.gen.LeftOut() // all of which lie before B 0, and so below any limit
 	}
 	return g.limit[s]
+}
+
+// ends are the indexes at which the sides end.
+func (g *generator) ends() [2]int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limit
 }
 
 // claim takes the next indexes of one partition, at most max: those from index next on in steps.

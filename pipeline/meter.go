@@ -27,6 +27,9 @@ type meter struct {
 	settled  uint64    // B that had asked when the last settling ended
 	recovery *recovery // nil in a run that was not resumed while B asked
 
+	service  latencies // of a closed loop; an open one keeps its own
+	maxQueue int64     // B that were due and not taken, at most
+
 	recovering bool          // see bench.recovered
 	io         [2]results.IO // when joining began, and when it ended
 	max        levels
@@ -47,12 +50,14 @@ type reading struct {
 	dropped       uint64
 	onA, onB, off time.Duration
 	waited        time.Duration // for records
+	made          time.Duration // of decoders at work
 	cpu           time.Duration
 	heap          heapReading
 }
 
 func newMeter(b *bench, started time.Time, mem *results.MemSampler) *meter {
-	m := &meter{b: b, started: started, mem: mem, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed}
+	m := &meter{b: b, started: started, mem: mem, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed,
+		service: newLatencies(false)}
 	m.since = m.read(b.state.engine, true)
 	m.begin, m.last, m.samples.last = m.since, m.since, m.since
 	if b.resumed && m.begin.probes > 0 {
@@ -74,7 +79,7 @@ func (m *meter) total() {
 func (m *meter) read(e *core.Engine, deep bool) reading {
 	c := e.Counters()
 	r := reading{at: m.now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
-		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited,
+		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited, made: m.b.feed.making(),
 		sealed: c.Tasks.SealedTotal, dropped: c.Tasks.DroppedTotal,
 		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
 	if deep {
@@ -86,6 +91,9 @@ func (m *meter) read(e *core.Engine, deep bool) reading {
 
 // observe is called after each batch.
 func (m *meter) observe(e *core.Engine) error {
+	if m.b.pace != nil {
+		m.b.pace.took(e) // first: it looks at the clock
+	}
 	l := e.Levels(false)
 	m.max.arena, m.max.filter, m.max.index = max(m.max.arena, l.ArenaBytes), max(m.max.filter, int64(l.FilterBytes)), max(m.max.index, int64(l.IndexBytes))
 	_ = m.b.Progress.update(e)
@@ -121,7 +129,8 @@ func (m *meter) observe(e *core.Engine) error {
 		m.gaps.batch(m.last, now)
 		m.rotation.batch(m.last, now)
 		m.samples.batch(m.last, now)
-		if int64(now.read[core.B]) >= m.b.gen.sent(core.B) {
+		m.served(now)
+		if int64(now.read[core.B])+m.dropped() >= m.b.gen.sent(core.B) {
 			now = m.read(e, true)
 			m.to = now
 			m.to.sealed, m.to.dropped = m.last.sealed, m.last.dropped // this batch, the last, drops all that is left
@@ -168,6 +177,7 @@ func (m *meter) sample(e *core.Engine, now reading) {
 	if m.recovery != nil {
 		m.recovery.sample(now, s.probes, s.lookups)
 	}
+	m.latest(&s)
 	m.samples.add(s, now)
 }
 
@@ -194,16 +204,11 @@ func (m *meter) drops(e *core.Engine) []results.Drop {
 
 // load is what was taken in while measuring.
 func (m *meter) load() *results.Load {
-	l := &results.Load{Mode: "closed"}
+	l := &results.Load{Mode: "closed", Generator: results.Generator{CeilingPerS: m.b.ceil}}
 	if s := m.to.at.Sub(m.from.at).Seconds(); s > 0 {
 		l.AchievedPerS = results.Known(float64(m.to.read[core.B]-m.from.read[core.B]) / s)
 	}
-	if m.to.read[core.B] > m.begin.read[core.B] {
-		n := m.to.read[core.B] - m.begin.read[core.B]
-		if t := m.b.feed.readTime[core.B].Load(); t > 0 {
-			l.Generator.CeilingPerS = results.Known(float64(n) / (float64(t) / 1e9) * float64(m.b.Profile.Load.Partitions))
-		}
-	}
+	m.generator(l)
 	return l
 }
 

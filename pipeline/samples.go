@@ -39,6 +39,7 @@ type sample struct {
 	seals                  uint64
 	batchP99               time.Duration // 0: no batch
 	pending                int64
+	response               *percentiles         // nil where none was measured
 	levels                 [sampledLevels]int64 // rss and goHeap are averages since the sample before
 }
 
@@ -100,6 +101,7 @@ func (s sample) with(next *sample) sample {
 			joined.levels[which] = int64(mean)
 		}
 	}
+	joined.response = s.response.worse(next.response)
 	joined.took += s.took
 	joined.readA += s.readA
 	joined.probes += s.probes
@@ -149,6 +151,9 @@ func (s *samples) intervals() []results.Interval {
 			Seals: int64(o.seals), BatchP99Ns: positive(o.batchP99),
 			DiskBytes: level(disk), RSSBytes: level(rss), GoHeapBytes: level(goHeap), RocksDBBytes: level(rocksDB),
 			ArenaBytes: level(arenas), FilterBytes: level(filters)})
+		if o.response != nil {
+			out[i].ResponseP50Ns, out[i].ResponseP99Ns = &o.response.p50, &o.response.p99
+		}
 	}
 	return out
 }

@@ -181,6 +181,11 @@ func (s *state) close() error {
 type Progress struct {
 	A, B, Probes, Matches, Lookups, Pending atomic.Int64
 	Phase                                   atomic.Pointer[string]
+	// Of an open loop, zero in a closed one: B a second that are offered (rounded); B due and not taken; percentiles in ns
+	// over the last half second or so (recent) and over the measured phase.
+	Offered, Queue, Dropped                atomic.Int64
+	LagP99, RecentP50, RecentP99, P50, P99 atomic.Int64
+	AbsentQueries, FalsePositives          atomic.Int64 // of the filter
 	// Total is the number of records that the run will read, 0 if that is not known.
 	Total atomic.Int64
 }
@@ -193,6 +198,8 @@ func (p *Progress) update(e *core.Engine) error {
 	p.Probes.Store(int64(c.Tasks.Probes))
 	p.Matches.Store(int64(c.Matches))
 	p.Lookups.Store(int64(c.Tasks.Lookups))
+	p.AbsentQueries.Store(int64(c.Tasks.Absent))
+	p.FalsePositives.Store(int64(c.Tasks.FalsePositives))
 	p.Pending.Store(int64(e.Levels(false).Pending))
 	return nil
 }

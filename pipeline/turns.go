@@ -30,6 +30,9 @@ func (t *turns) loosen() { t.set(true) }
 func (t *turns) tighten() { t.set(false) }
 
 func (t *turns) set(loose bool) {
+	if t == nil { // they always work side by side
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.loose, t.open = loose, loose

@@ -46,6 +46,15 @@ type Snapshot struct {
 	Lookups  int64
 	Pending  int64
 	RSSBytes int64 // anonymous memory; 0 = Live reads it itself
+
+	AbsentQueries, FalsePositives int64 // of the filter
+
+	// Of an open loop; OfferedPerS is 0 in a closed one, and the rest is not shown then. Queue are B that are due and not
+	// taken. Lag and Recent are over the last half second or so, P50 and P99 of response over the phase so far.
+	OfferedPerS                        float64
+	Queue, Dropped                     int64
+	LagP99Ns, RecentP50Ns, RecentP99Ns int64
+	ResponseP50Ns, ResponseP99Ns       int64
 }
 
 // LiveOptions set up a Live. Read is required.
@@ -171,23 +180,37 @@ func (l *Live) Write(p []byte) (int, error) {
 // frame is a snapshot with what follows from it and those before. Rates: per_s over the interval, per_s_phase over the phase
 // so far; the ratios are over the phase so far.
 type frame struct {
-	TNs             int64    `json:"t_ns"`
-	Phase           string   `json:"phase"`
-	Done            int64    `json:"done"`
-	Total           int64    `json:"total"`
-	DoneRatio       *float64 `json:"done_ratio"`
-	ETANs           *float64 `json:"eta_ns"`
-	A               int64    `json:"a"`
-	APerS           *float64 `json:"a_per_s"`
-	Probes          int64    `json:"probes"`
-	ProbesPerS      *float64 `json:"probes_per_s"`
-	ProbesPerSPhase *float64 `json:"probes_per_s_phase"`
-	Matches         int64    `json:"matches"`
-	MatchRatio      *float64 `json:"match_ratio"`
-	Pending         int64    `json:"pending"`
-	LookupsPerProbe *float64 `json:"lookups_per_probe"`
-	RSSBytes        int64    `json:"rss_bytes"`
-	Final           bool     `json:"final"`
+	TNs             int64      `json:"t_ns"`
+	Phase           string     `json:"phase"`
+	Done            int64      `json:"done"`
+	Total           int64      `json:"total"`
+	DoneRatio       *float64   `json:"done_ratio"`
+	ETANs           *float64   `json:"eta_ns"`
+	A               int64      `json:"a"`
+	APerS           *float64   `json:"a_per_s"`
+	Probes          int64      `json:"probes"`
+	ProbesPerS      *float64   `json:"probes_per_s"`
+	ProbesPerSPhase *float64   `json:"probes_per_s_phase"`
+	Matches         int64      `json:"matches"`
+	MatchRatio      *float64   `json:"match_ratio"`
+	Pending         int64      `json:"pending"`
+	LookupsPerProbe *float64   `json:"lookups_per_probe"`
+	RSSBytes        int64      `json:"rss_bytes"`
+	FPRatio         *float64   `json:"fp_ratio"` // of the filter, over the phase so far
+	Open            *frameOpen `json:"open"`     // null in a closed loop
+	Final           bool       `json:"final"`
+}
+
+// frameOpen is what there is to say of an open loop. Interval values are over the last half second or so.
+type frameOpen struct {
+	OfferedPerS           float64 `json:"offered_per_s"`
+	Queue                 int64   `json:"queue"`
+	Dropped               int64   `json:"dropped"`
+	LagP99Ns              int64   `json:"lag_p99_ns_interval"`
+	ResponseP50NsInterval int64   `json:"response_p50_ns_interval"`
+	ResponseP99NsInterval int64   `json:"response_p99_ns_interval"`
+	ResponseP50Ns         int64   `json:"response_p50_ns_phase"`
+	ResponseP99Ns         int64   `json:"response_p99_ns_phase"`
 }
 
 // tracker turns snapshots into frames: it remembers the one before and the one at which the phase was first seen.
@@ -217,6 +240,10 @@ func (t *tracker) next(s Snapshot, now time.Time) frame {
 		APerS: RatioF(float64(s.A-t.prev.A), sec), ProbesPerS: RatioF(float64(s.Probes-t.prev.Probes), sec),
 		ProbesPerSPhase: RatioF(float64(probes), phaseSec),
 		MatchRatio:      Ratio(s.Matches-t.base.Matches, probes), LookupsPerProbe: Ratio(s.Lookups-t.base.Lookups, probes),
+	}
+	f.FPRatio = Ratio(s.FalsePositives-t.base.FalsePositives, s.AbsentQueries-t.base.AbsentQueries)
+	if s.OfferedPerS > 0 {
+		f.Open = &frameOpen{s.OfferedPerS, s.Queue, s.Dropped, s.LagP99Ns, s.RecentP50Ns, s.RecentP99Ns, s.ResponseP50Ns, s.ResponseP99Ns}
 	}
 	if s.Total > 0 && s.Done > 0 {
 		f.ETANs = RatioF(phaseSec*1e9*float64(max(0, s.Total-s.Done)), float64(s.Done))
@@ -262,10 +289,19 @@ func (f *frame) figures(long bool) []string {
 		now += " now, " + mean + " in phase"
 	}
 	add(f.Probes > 0, now)
+	if o := f.Open; o != nil {
+		add(true, "of "+Rate(o.OfferedPerS)+" offered")
+		add(!f.Final && o.ResponseP99NsInterval > 0, fmt.Sprintf("response p50 %s p99 %s now", nanos(o.ResponseP50NsInterval), nanos(o.ResponseP99NsInterval)))
+		add((long || f.Final) && o.ResponseP99Ns > 0, fmt.Sprintf("response p50 %s p99 %s in phase", nanos(o.ResponseP50Ns), nanos(o.ResponseP99Ns)))
+		add(!f.Final, "lag p99 "+nanos(o.LagP99Ns)+" now")
+		add(o.Queue > 0 && !f.Final, Count(o.Queue)+" waiting")
+		add(o.Dropped > 0, Count(o.Dropped)+" dropped")
+	}
 	add(f.MatchRatio != nil, "match "+orDash(f.MatchRatio, Percent))
 	add(long, "pending "+Count(f.Pending))
 	add(!long, "pending "+strings.TrimSuffix(Rate(float64(f.Pending)), "/s"))
 	add(f.LookupsPerProbe != nil, orDash(f.LookupsPerProbe, plain)+" lookups/B")
+	add(f.FPRatio != nil, "FP "+orDash(f.FPRatio, Percent))
 	add(f.RSSBytes > 0, "RSS "+Bytes(f.RSSBytes))
 	add(f.APerS != nil && *f.APerS > 0 && !f.Final, "A "+orDash(f.APerS, Rate))
 	return parts

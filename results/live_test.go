@@ -266,3 +266,53 @@ func TestLiveConcurrently(t *testing.T) {
 		}
 	}
 }
+
+// openScript is script with an open loop's figures, and a filter that errs.
+func openScript(start time.Time) func() Snapshot {
+	read := script(start)
+	return func() Snapshot {
+		s := read()
+		if s.Phase == "measure" {
+			s.AbsentQueries, s.FalsePositives = s.Probes, s.Probes/1000
+			s.OfferedPerS, s.Queue, s.Dropped, s.LagP99Ns = 5000, 777, 12, 120_000
+			s.RecentP50Ns, s.RecentP99Ns, s.ResponseP50Ns, s.ResponseP99Ns = 150_000, 2_500_000, 140_000, 9_000_000
+		}
+		return s
+	}
+}
+
+// TestProgressOpen: an open loop shows what is offered, the queue, lag and response, and which of it is over what time; the
+// last line has the phase alone.
+func TestProgressOpen(t *testing.T) {
+	for _, p := range []Progress{ProgressPlain, ProgressJSON} {
+		var out bytes.Buffer
+		synctest.Test(t, func(t *testing.T) {
+			l := StartLive(LiveOptions{Progress: p, Out: &out, Read: openScript(time.Now())})
+			time.Sleep(9 * time.Second)
+			synctest.Wait()
+			l.Stop()
+		})
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		ninth, last := lines[8], lines[len(lines)-1]
+		if p == ProgressPlain {
+			const want = "B 3000 /s now, 1400 /s in phase, of 5000 /s offered, response p50 150 µs p99 2.50 ms now, " +
+				"response p50 140 µs p99 9.00 ms in phase, lag p99 120 µs now, 777 waiting, 12 dropped, match 1.000 %, pending 4,000, 0.02 lookups/B, FP 0.1000 %"
+			if !strings.Contains(ninth, want) {
+				t.Errorf("got\n%s\nwant\n%s", ninth, want)
+			}
+			if strings.Contains(last, "now") || !strings.Contains(last, "p99 9.00 ms in phase") {
+				t.Errorf("the last line: %s", last)
+			}
+			continue
+		}
+		for _, part := range []string{`"fp_ratio":0.001`, `"offered_per_s":5000`, `"queue":777`, `"lag_p99_ns_interval":120000`,
+			`"response_p99_ns_interval":2500000`, `"response_p99_ns_phase":9000000`} {
+			if !strings.Contains(ninth, part) {
+				t.Errorf("%s lacks %s", ninth, part)
+			}
+		}
+	}
+	if got := play(t, ProgressJSON, 9*time.Second, nil); !strings.Contains(got, `"open":null`) {
+		t.Error("a closed loop shows what an open one has")
+	}
+}

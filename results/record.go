@@ -100,25 +100,6 @@ type Phase struct {
 	Records    int64  `json:"records"` // of both sides
 }
 
-// Load is what was offered and what was taken, in B per second over the measured phase. OfferedPerS is null in a run without
-// a schedule (mode "closed": as fast as it goes).
-type Load struct {
-	Mode         string    `json:"mode"` // open, closed
-	Arrival      string    `json:"arrival"`
-	CatchUp      string    `json:"catch_up"`
-	OfferedPerS  *float64  `json:"offered_per_s"`
-	AchievedPerS *float64  `json:"achieved_per_s"`
-	Dropped      int64     `json:"dropped"`
-	Generator    Generator `json:"generator"`
-}
-
-// Generator tells whether the instrument itself was the limit.
-type Generator struct {
-	CeilingPerS *float64 `json:"ceiling_per_s"`
-	CPURatio    *float64 `json:"cpu_ratio"`
-	LagP99Ns    *int64   `json:"lag_p99_ns"`
-}
-
 // Storage is what the state cost the disk. Bytes are those of the whole process while it joined, as the kernel counts them:
 // what it dirtied in the page cache (null on a file system in memory) and what it fetched from the device.
 type Storage struct {
@@ -167,10 +148,12 @@ type Interval struct {
 	ProbesPerS      *float64 `json:"probes_per_s"`
 	APerS           *float64 `json:"a_per_s"`
 	LookupsPerProbe *float64 `json:"lookups_per_probe"`
-	NsPerB          *float64 `json:"ns_per_b"`     // of the task's goroutine, as in cost
-	BatchP99Ns      *int64   `json:"batch_p99_ns"` // from the end of a batch to the end of the next, less waiting for records
-	Seals           int64    `json:"seals"`        // buckets that were sealed in it
-	Pending         int64    `json:"pending"`      // of both sides
+	NsPerB          *float64 `json:"ns_per_b"`        // of the task's goroutine, as in cost
+	BatchP99Ns      *int64   `json:"batch_p99_ns"`    // from the end of a batch to the end of the next, less waiting for records
+	Seals           int64    `json:"seals"`           // buckets that were sealed in it
+	Pending         int64    `json:"pending"`         // of both sides
+	ResponseP50Ns   *int64   `json:"response_p50_ns"` // null in a closed loop, and where no B was answered
+	ResponseP99Ns   *int64   `json:"response_p99_ns"`
 	DiskBytes       *int64   `json:"disk_bytes"`
 	RSSBytes        *int64   `json:"rss_bytes"` // anonymous; this and the Go heap are averages over the interval
 	GoHeapBytes     *int64   `json:"go_heap_bytes"`

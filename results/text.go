@@ -151,7 +151,10 @@ func (p *page) offered(l *Load) {
 	}
 	text := orDash(l.AchievedPerS, Rate)
 	if l.OfferedPerS != nil {
-		text += fmt.Sprintf(", %s offered, %s dropped", Rate(*l.OfferedPerS), Count(l.Dropped))
+		text += fmt.Sprintf(" of %s offered, %s dropped", Rate(*l.OfferedPerS), Count(l.Dropped))
+		if l.QueueMax != nil {
+			text += ", " + Count(*l.QueueMax) + " waiting at most"
+		}
 	}
 	mode := []string{}
 	for _, m := range []string{l.Mode, l.Arrival, l.CatchUp} {
@@ -161,7 +164,14 @@ func (p *page) offered(l *Load) {
 	}
 	p.row("B achieved", text+when(len(mode) > 0, " ("+strings.Join(mode, ", ")+")"))
 	if g := l.Generator; g.CeilingPerS != nil {
-		p.row("generator's ceiling", Rate(*g.CeilingPerS)+", CPU "+orDash(g.CPURatio, Percent)+", lag p99 "+orDash(g.LagP99Ns, nanos))
+		text := Rate(*g.CeilingPerS) + ", CPU " + orDash(g.CPURatio, Percent)
+		if g.LagP99Ns != nil {
+			text += ", lag p99 " + nanos(*g.LagP99Ns)
+		}
+		if g.BlockedRatio != nil {
+			text += ", B not ready " + Percent(*g.BlockedRatio) + " of the time"
+		}
+		p.row("generator's ceiling", text)
 	}
 }
 
@@ -208,6 +218,9 @@ func (p *page) latency(rec *Record) {
 		}
 	}
 	if len(rows) > 0 {
+		if rec.Load != nil && rec.Load.Mode == "closed" && l.Response == nil {
+			rows[0][0] = "service only" // from when a B was taken, not from when it would have come: B wait for the join here
+		}
 		p.table([]string{"LATENCY", "p50", "p90", "p99", "p99.9", "max"}, rows)
 	}
 }

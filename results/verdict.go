@@ -141,7 +141,7 @@ func invalidity(rec *Record) []Finding {
 	if s := rec.SteadyState; s != nil && s.Required && !s.Attained {
 		out = append(out, Finding{Status: StatusInvalid, Reason: "steady state was required and not attained" + s.why()})
 	}
-	return out
+	return append(out, generatorBound(rec.Load)...)
 }
 
 // moreSerious says whether a status comes before another one when both apply.
@@ -201,6 +201,7 @@ func doubts(rec *Record) []Finding {
 	if in := rec.Tool.Instrumented; len(in) > 0 {
 		warn("joinbench was built with %s, which slows it down; build it with make for figures", strings.Join(in, ", "))
 	}
+	out = append(out, overload(rec.Load)...)
 	if rec.Tool.RocksDBAssertions {
 		warn("RocksDB was compiled with assertions, which slows it down; use a release build for figures")
 	}

@@ -153,7 +153,10 @@ func writeStats(path string, c *results.Counters, s streams) error {
 func startLive(p *pipeline.Progress, mode results.Progress, s streams) *results.Live {
 	return results.StartLive(results.LiveOptions{Progress: mode, Out: s.err, Every: time.Second, Read: func() results.Snapshot {
 		snap := results.Snapshot{Done: p.A.Load() + p.B.Load(), Total: p.Total.Load(), A: p.A.Load(), Probes: p.Probes.Load(),
-			Matches: p.Matches.Load(), Lookups: p.Lookups.Load(), Pending: p.Pending.Load()}
+			Matches: p.Matches.Load(), Lookups: p.Lookups.Load(), Pending: p.Pending.Load(),
+			AbsentQueries: p.AbsentQueries.Load(), FalsePositives: p.FalsePositives.Load(),
+			OfferedPerS: float64(p.Offered.Load()), Queue: p.Queue.Load(), Dropped: p.Dropped.Load(), LagP99Ns: p.LagP99.Load(),
+			RecentP50Ns: p.RecentP50.Load(), RecentP99Ns: p.RecentP99.Load(), ResponseP50Ns: p.P50.Load(), ResponseP99Ns: p.P99.Load()}
 		if name := p.Phase.Load(); name != nil {
 			snap.Phase = *name
 		}

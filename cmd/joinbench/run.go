@@ -26,6 +26,7 @@ cost.rss_max_bytes<600MiB, cost.ns_per_b/cost.unit_ns<=2.5, arms.memory.ns_per_b
 // runFlags are the flags of run.
 type runFlags struct {
 	profile, config, out, filter, summary, dir, progress, label, cpuProfile string
+	mode, rate, arrival, catchUp                                            string
 	tasks                                                                   string
 	seed                                                                    string
 	duration                                                                time.Duration
@@ -42,6 +43,7 @@ func newRun(s streams) *cobra.Command {
   joinbench run --profile quick --out r.json
   joinbench run --filter fuse8 --summary off       # the false positives of 8-bit filters, undisguised
   joinbench run --duration 10m --seed 7            # the same streams, as long as it takes
+  joinbench run --rate 500k/s --duration 1m        # open loop: latency from intended times
   joinbench run --dir /data/run1                   # then, after kill -9: the same with --resume
   joinbench run --arms fuse16,memory,none          # side by side with a Go map, and with no filter (on the first million B)
   joinbench run --arms fuse8,fuse16,bloom:200k     # another limit of B for one arm; bloom:all for none
@@ -60,6 +62,10 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
 	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase; the streams go on for as long as that (default: all of the profile's B)")
+	fl.StringVarP(&f.rate, "rate", "r", "", "open loop: so many B a second, for example 500k/s or 2M, whether the join keeps up or not")
+	fl.StringVar(&f.mode, "mode", "", "closed (as fast as it goes; its latency is service only) or open (default: open with --rate)")
+	fl.StringVar(&f.arrival, "arrival", "uniform", "intended times of an open loop: uniform, poisson")
+	fl.StringVar(&f.catchUp, "catch-up", "queue", "B that are due while the join is busy: queue, or drop (what finds a whole batch waiting)")
 	fl.StringVar(&f.dir, "dir", "", "data directory, kept afterwards (default a temporary one)")
 	fl.BoolVar(&f.resume, "resume", false, "finish the unfinished run in --dir")
 	fl.StringVar(&f.label, "label", "", "text that the record carries")
@@ -179,10 +185,13 @@ func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.Be
 	default:
 		return bc, &usageError{fmt.Errorf("--summary %q: on or off", f.summary)}
 	}
+	var err error
+	if bc.Pace, err = paceOf(f); err != nil {
+		return bc, err
+	}
 	if f.resume && f.dir == "" {
 		return bc, &usageError{fmt.Errorf("--resume needs --dir: the directory of the run that is to be finished")}
 	}
-	var err error
 	if bc.Thresholds, err = thresholds(profile.Load.Thresholds, f.thresholds); err != nil {
 		return bc, err
 	}
