@@ -26,6 +26,7 @@ func armsConfig(cmd *cobra.Command, f *runFlags, bc *pipeline.BenchConfig) (pipe
 	for flag, why := range map[string]string{
 		"filter":     "each arm has its own",
 		"duration":   "arms are compared on the same records: set their number, JOINBENCH_LOAD_B_EVENTS=20M",
+		"rate":       "arms run by turns, each as fast as it can",
 		"resume":     "arms are resumed by the run itself",
 		"cpuprofile": "profile one way to join by itself, with --filter",
 	} {
