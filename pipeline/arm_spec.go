@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"joinbench/config"
@@ -100,6 +101,10 @@ func (a *Arm) profile(of *config.Profile) (*config.Profile, error) {
 		set("a.store", "full")
 	default:
 		set("a.store", "projection")
+	}
+	if a.Limit > 0 { // the same workload without a warm phase: it may be longer than the limit
+		set("load.b_events", strconv.FormatInt(p.Load.Warm+p.Load.BEvents, 10))
+		set("load.warm", "0")
 	}
 	if !a.onState() {
 		set("state.filter", "none") // there is nothing to filter

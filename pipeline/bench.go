@@ -68,7 +68,7 @@ type bench struct {
 	ceil   *float64 // B a second that the generator can make, nil if that was not measured
 	hooks  hooks
 
-	unitTook time.Duration
+	unitTook time.Duration // by unit and ceiling: what a restart is timed without
 
 	resumed bool      // an unfinished run goes on
 	opening time.Time // when the databases began to open
@@ -216,10 +216,12 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 			return nil, err
 		}
 		b.Progress.phase("ceiling")
+		before := time.Now()
 		var err error
 		if b.ceil, err = b.measureCeiling(ctx, mem); err != nil {
 			return nil, err
 		}
+		b.unitTook += time.Since(before)
 		b.Progress.phase("prepare")
 	}
 	b.sink = newTruthSink(b.gen.gen, b.Dir, b.c.sync != buckets.SyncNone)

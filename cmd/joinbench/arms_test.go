@@ -186,7 +186,7 @@ func TestArmsTable(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	o := joinbench("run", "--config", p.path("small.yaml"), "--out", p.path("r.json"), "--progress", "none", "--arms", "fuse16,memory,none:2k")
 	o.want(t, 0)
-	for _, want := range []string{"ns per B", "ns per A", "RSS", "disk", "lookups", "restart", "kill -9", "fuse16", "memory", "none", "2,000 B"} {
+	for _, want := range []string{"ns per B", "ns per A", "memory", "disk", "lookups", "restart", "kill -9", "fuse16", "memory", "none", "2,000 B"} {
 		if !strings.Contains(o.out, want) {
 			t.Errorf("the report lacks %q:\n%s", want, o.out)
 		}
