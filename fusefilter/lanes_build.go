@@ -68,7 +68,7 @@ func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*La
 	for _, p := range parts {
 		l.capacity = max(l.capacity, len(p.Hashes))
 	}
-	l.capacity += l.capacity / 64 // buckets of one stream differ a little
+	l.capacity += l.capacity / 256 // buckets of one stream differ a little
 	l.geometry = geometryFor(l.capacity)
 	l.rows = make([]uint64, l.size()*l.words)
 	var err error

@@ -20,7 +20,7 @@ const (
 func (a *Arm) needs(p *config.Profile) int64 {
 	l := &p.Load
 	n := int64(needProcess) + l.Pending*needUnit
-	garbage := 1.5 // GOGC 50: a half of what lives
+	garbage := 1.4 // GOGC 40 of what lives
 	switch {
 	case a.onState():
 		return n + int64(p.Join.State.Memory) + l.Pending*32 // filters, and hashes for the summary

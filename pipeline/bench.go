@@ -87,8 +87,9 @@ func newBench(bc BenchConfig) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.core.Summary, c.core.BatchSize, c.core.SwapAfter = bc.Summary, bc.Profile.Load.Batch, bc.Profile.Load.SwapAfter
+	c.core.Summary, c.core.SwapAfter = bc.Summary, bc.Profile.Load.SwapAfter
 	b := &bench{BenchConfig: bc, c: c, tasks: bc.Profile.Join.TaskCount(1)}
+	c.core.BatchSize = b.batchSize()
 	c.core.ArenaBytes = arenaBytes(bc.Profile.Join, b.tasks)
 	if b.gen, err = newGenerator(bc.Profile); err != nil {
 		return nil, err
@@ -265,10 +266,13 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	return rec, nil
 }
 
+// batchSize is the profile's for each task: a stage that sees fewer B at once finds its filter colder.
+func (b *bench) batchSize() int { return b.Profile.Load.Batch * b.tasks }
+
 // recovered ends what the run does differently while filters are missing.
 func (b *bench) recovered() {
 	b.feed.turns.tighten()
-	b.c.core.BatchSize = b.Profile.Load.Batch
+	b.c.core.BatchSize = b.batchSize()
 }
 
 // waitingSource measures how long the engine waits for records. All of its calls come from the engine's goroutine.
@@ -315,6 +319,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	if !b.unchecked {
 		rec.Join.Truth = b.truth(e, runErr == nil)
 		rec.Join.Filter.FalseNegatives = falseNegatives(rec)
+		rec.Join.Filter.BytesPerRow = ratio(m.filterBytes, m.sealedRows)
 	}
 	rec.Join.Derive()
 	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.samples.intervals(), m.drops(e)

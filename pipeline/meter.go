@@ -33,7 +33,9 @@ type meter struct {
 	recovering bool          // see bench.recovered
 	io         [2]results.IO // when joining began, and when it ended
 	max        levels
-	workClock  // of all times but started, which is its zero
+	// Summed up over the samples of the measured phase.
+	filterBytes, sealedRows float64
+	workClock               // of all times but started, which is its zero
 }
 
 // levels are the greatest amounts so far, each at its own moment.
@@ -173,6 +175,10 @@ func (m *meter) sample(e *core.Engine, now reading) {
 		batchP99: m.samples.batchP99(), pending: int64(l.Pending),
 		levels: [sampledLevels]int64{rss: mem.AnonBytes, goHeap: mem.GoHeapBytes, rocksDB: l.StoreBytes, arenas: l.ArenaBytes,
 			filters: int64(l.FilterBytes), disk: l.DiskBytes},
+	}
+	if m.phase == "measure" {
+		m.filterBytes += float64(l.FilterBytes)
+		m.sealedRows += float64(l.SealedRows)
 	}
 	if m.recovery != nil {
 		m.recovery.sample(now, s.probes, s.lookups)

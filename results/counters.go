@@ -45,7 +45,8 @@ func (s *Side) add(o *Side, sign int64) {
 type Filter struct {
 	Kind                 string      `json:"kind"`            // none, bloom, fuse8, fuse16, fuse32
 	Summary              bool        `json:"summary"`         // the filters of the buckets lie side by side, and one look asks them all
-	BitsPerKey           *float64    `json:"bits_per_key"`    // of all live filters, summaries included
+	BitsPerKey           *float64    `json:"bits_per_key"`    // of the filters as they were built, before they became lanes
+	BytesPerRow          *float64    `json:"bytes_per_row"`   // memory of all filters ÷ rows in sealed buckets, used ones too, on average while measuring
 	PresentQueries       int64       `json:"present_queries"` // B for which some sealed bucket asked has a row, used or not
 	AbsentQueries        int64       `json:"absent_queries"`
 	FalsePositives       int64       `json:"false_positives"`

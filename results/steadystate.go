@@ -22,7 +22,8 @@ type SteadyState struct {
 
 // SteadyCriterion is one metric's test: its slope and its deviation must stay within Limit. All three are shares of the
 // median. Slope is the rise of the line through the samples over the whole phase, Deviation the greatest distance between the
-// median of an eighth of the phase and that of all of it. Null is what could not be said, and not attained.
+// median of an eighth of the phase and that of all of it. Null is what could not be said, and not attained; with a null Limit
+// the metric is told and not judged.
 type SteadyCriterion struct {
 	Metric    string   `json:"metric"`
 	Slope     *float64 `json:"slope"`
@@ -32,15 +33,15 @@ type SteadyCriterion struct {
 
 // Held says whether the metric kept within its limit.
 func (c *SteadyCriterion) Held() bool {
-	within := func(v *float64) bool { return v != nil && c.Limit != nil && math.Abs(*v) <= *c.Limit }
-	return within(c.Slope) && within(c.Deviation)
+	within := func(v *float64) bool { return v != nil && math.Abs(*v) <= *c.Limit }
+	return c.Limit == nil || within(c.Slope) && within(c.Deviation)
 }
 
 // SteadySeries is one metric over the measured phase: values at times in seconds, one each, in order.
 type SteadySeries struct {
 	Metric          string
 	Seconds, Values []float64
-	Limit           float64 // share of the median
+	Limit           float64 // share of the median; 0: not judged
 }
 
 const (
@@ -89,7 +90,10 @@ func (s *SteadyState) fault(format string, args ...any) {
 }
 
 func (s *SteadySeries) test() SteadyCriterion {
-	c := SteadyCriterion{Metric: s.Metric, Limit: Known(s.Limit)}
+	c := SteadyCriterion{Metric: s.Metric}
+	if s.Limit > 0 {
+		c.Limit = Known(s.Limit)
+	}
 	n := len(s.Values)
 	if n < steadySamples {
 		return c

@@ -50,6 +50,9 @@ func (p *page) filter(rec *Record) {
 	if f.BitsPerKey != nil {
 		kind += ", " + significant(*f.BitsPerKey, 4) + " bits per key"
 	}
+	if f.BytesPerRow != nil {
+		kind += ", " + significant(*f.BytesPerRow, 3) + " bytes per row"
+	}
 	p.row("kind", kind)
 	p.row("false positives per B", fpSentence(f))
 	p.row("", fmt.Sprintf("%s of %s absent B", Count(f.FalsePositives), Count(f.AbsentQueries)))

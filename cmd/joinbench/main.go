@@ -24,7 +24,7 @@ import (
 
 // gcPercent: most of the heap is arenas and filters without pointers, so that a collection costs little, and every
 // per cent is memory that the peak shows.
-const gcPercent = 50
+const gcPercent = 40
 
 // processStarted is from where a resumed run times its recovery; zero where tests call run.
 var processStarted time.Time
