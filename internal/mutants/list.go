@@ -10,16 +10,18 @@ var mutants = []mutant{
 	// Window off by one.
 	{"window: its last millisecond is left out", "core/pair.go",
 		"e.Time <= w.to", "e.Time < w.to"},
-	{"window: the oldest bucket is asked one millisecond late", "core/task.go",
+	{"window: the oldest bucket is asked one millisecond late", "core/window.go",
 		"buckets.EpochOf(at-t.cfg.After, width)", "buckets.EpochOf(at-t.cfg.After+1, width)"},
 	{"window: B ask before the grace of A is over", "core/gate.go",
 		"due := g.wm[A] - g.cfg.Before - g.cfg.Grace", "due := g.wm[A] - g.cfg.Before"},
 
 	// A filter's false negative.
-	{"filter: one member in 32 is denied", "fusefilter/probe.go",
-		"nonzero(uint64(t.residue(m))) <<", "(nonzero(uint64(t.residue(m))) | 1&^nonzero(m&31)) <<"},
-	{"filter: a summary clears what was sealed after it was built", "fusefilter/summary.go",
-		"if sum.cover.epoch[slot] != s.epoch[slot] {", "if false {"},
+	{"filter: one member in 32 is denied", "fusefilter/kernel.c",
+		"cells[s->c]) == 0) {", "cells[s->c]) == 0 && (s->m & 31)) {"},
+	{"filter: one cell in 32 of a lane is wrong", "fusefilter/lanes.go",
+		"uint64(c)<<shift", "uint64(c^T((i&31)/31))<<shift"},
+	{"filter: lanes answer for what was sealed after they were begun", "fusefilter/set.go",
+		"if l.cover.epoch[slot] != s.epoch[slot] {", "if false {"},
 	{"filter: a bucket of one key counts as empty", "fusefilter/set.go",
 		"case f.keys == 0:", "case f.keys <= 1:"},
 
