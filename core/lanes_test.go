@@ -283,11 +283,18 @@ func TestLanesComeBack(t *testing.T) {
 		}
 		must(t, e.Close())
 
-		e = open(t, cfg, stores, newScript(t, 512, a, b), sink)
-		task := e.tasks[0]
-		if l, _ := task.set.Lanes(); !inline && (l != nil || task.loading != 12) {
-			t.Errorf("lanes %v at once; %d filters are loading, inline %v", l != nil, task.loading, inline)
+		slow := &slowScans{Backend: stores[0], on: make(chan struct{})}
+		slow.n.Store(1 << 40)
+		if !inline {
+			slow.n.Store(11) // the last filter waits
 		}
+		e = open(t, cfg, []buckets.Backend{slow}, newScript(t, 512, a, b), sink)
+		task := e.tasks[0]
+		must(t, task.collect(false))
+		if l, _ := task.set.Lanes(); !inline && (l != nil || task.loading == 0) {
+			t.Errorf("lanes %v while %d filters are loading", l != nil, task.loading)
+		}
+		close(slow.on)
 		must(t, task.collect(true))
 		if _, laned := task.set.Lanes(); bits.OnesCount64(laned) != 12 || laned != task.set.Filtered() {
 			t.Errorf("lanes of %b, filters of %b", laned, task.set.Filtered())
