@@ -7,7 +7,7 @@ import "slices"
 // have theirs. So keys are taken off, one lonely place after another, and settled in the reverse order (Botelho, Pagh and
 // Ziviani, "Simple and Space-Efficient Minimal Perfect Hash Functions", 2007).
 //
-// Its memory, about 40 bytes a key, is kept for the next bucket.
+// Its memory, 45 to 50 bytes a key, is kept for the next bucket.
 type peeling struct {
 	g      *geometry
 	mixed  []uint64 // of the keys, ordered by their first place
