@@ -131,6 +131,7 @@ func (t *Task) collect(wait bool) error {
 
 // shutdown waits for the helper, stops it and closes the ring.
 func (t *Task) shutdown() error {
+	t.closing = true
 	err := t.collect(true)
 	t.help.stop()
 	return errors.Join(err, t.ring.Close())

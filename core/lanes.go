@@ -18,7 +18,7 @@ import (
 
 // layLanes has the filters that stand alone made into lanes, when that is due.
 func (t *Task) layLanes() {
-	if !t.cfg.Summary || t.lanesBusy || t.loading > 0 || !t.cfg.Filter.InRAM() {
+	if !t.cfg.Summary || t.closing || t.lanesBusy || t.loading > 0 || !t.cfg.Filter.InRAM() {
 		return
 	}
 	alone, newest := t.aloneSlots()

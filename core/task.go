@@ -44,6 +44,7 @@ type Task struct {
 	bloomWrong uint64 // as of the last batch
 	sealable   int64  // epochs below may be sealed
 	lanesBusy  bool
+	closing    bool // nothing new is begun: after a drop that failed, the set may know buckets that the ring no longer has
 	syncBusy   bool
 	outputs    Syncer // synced before this task's log, which has the commit record
 	rows       uint32 // of the last bucket that was sealed: how large the next index starts

@@ -12,8 +12,8 @@ import (
 // and the build may be tried again.
 var ErrBuild = errors.New("fusefilter: the filter could not be built")
 
-// Builder builds filters and lanes and keeps its working memory (25 to 28 bytes a key of the largest filter, 40 of the
-// largest lane) for the next. The zero value is ready. One goroutine at a time.
+// Builder builds filters and lanes and keeps its working memory (25 to 28 bytes a key of the largest filter, 45 to 50
+// of the largest lane) for the next. The zero value is ready. One goroutine at a time.
 type Builder struct {
 	// Before, if set, is called before each build with what is to be built; an error it returns is the
 	// build's result. It is for tests of what happens when a build fails.

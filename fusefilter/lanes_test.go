@@ -274,10 +274,10 @@ func TestLanesRefused(t *testing.T) {
 		"added, not there":  {addLanes(&b, 0b111, nil), "kept", ErrBuild},
 		"added, no such":    {addLanes(&b, 0b11, []Part{{64, nil}}), "slot 64", ErrBuild},
 		"added, too large":  {addLanes(&b, 0, large), "102 keys in lanes for 101", ErrNoFit},
-		"a hash twice":      {newLanes(&b, Fuse8, 4, repeated(both, 2)), "fit", ErrNoFit},
-		"a hash four times": {newLanes(&b, Fuse8, 4, repeated(both, 4)), "fit", ErrNoFit},
-		"added, twice":      {addLanes(&b, 0, repeated(both, 2)), "fit", ErrNoFit},
-		"added, thrice":     {addLanes(&b, 0, repeated(both, 3)), "fit", ErrNoFit},
+		"a hash twice":      {newLanes(&b, Fuse8, 4, repeated(both, 2)), "slot 1 was given a hash twice", ErrBuild},
+		"a hash four times": {newLanes(&b, Fuse8, 4, repeated(both, 4)), "slot 1 was given a hash twice", ErrBuild},
+		"added, twice":      {addLanes(&b, 0, repeated(both, 2)), "slot 1 was given a hash twice", ErrBuild},
+		"added, thrice":     {addLanes(&b, 0, repeated(both, 3)), "slot 1 was given a hash twice", ErrBuild},
 	} {
 		l, err := c.build()
 		if l != nil || !errors.Is(err, c.err) || !errors.Is(err, ErrBuild) || err != nil && !strings.Contains(err.Error(), c.want) {

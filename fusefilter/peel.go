@@ -1,11 +1,13 @@
 package fusefilter
 
+import "slices"
+
 // peeling finds an order in which the keys of a fuse filter can be settled: each key has three places; a place that only
 // one key has left can be given whatever makes that key's three cells come out right, once all keys after it in the order
 // have theirs. So keys are taken off, one lonely place after another, and settled in the reverse order (Botelho, Pagh and
 // Ziviani, "Simple and Space-Efficient Minimal Perfect Hash Functions", 2007).
 //
-// Its memory, about 40 bytes a key, is kept for the next bucket.
+// Its memory, 45 to 50 bytes a key, is kept for the next bucket.
 type peeling struct {
 	g      *geometry
 	mixed  []uint64 // of the keys, ordered by their first place
@@ -56,6 +58,17 @@ func (p *peeling) order(g *geometry, hashes []uint64) bool {
 		}
 	}
 	return len(p.taken) == len(p.mixed)
+}
+
+// twice says whether a hash was given to order twice: then no seed helps. Afterwards order has to be called again.
+func (p *peeling) twice() bool {
+	slices.Sort(p.mixed) // mix takes no two hashes to one
+	for i := 1; i < len(p.mixed); i++ {
+		if p.mixed[i] == p.mixed[i-1] {
+			return true
+		}
+	}
+	return false
 }
 
 // take takes a key off its three places.

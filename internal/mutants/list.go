@@ -16,9 +16,11 @@ var mutants = []mutant{
 		"due := g.wm[A] - g.cfg.Before - g.cfg.Grace", "due := g.wm[A] - g.cfg.Before"},
 
 	// A filter's false negative.
-	{"filter: one member in 32 is denied", "core/task.go",
-		"mask := h.Mask\n", "mask := h.Mask\n\t\tif t.hashes[h.Pos]&31 == 0 {\n\t\t\tmask = 0\n\t\t}\n"},
-	{"filter: lanes answer for what was sealed after they were built", "fusefilter/set.go",
+	{"filter: one member in 32 is denied", "fusefilter/kernel.c",
+		"cells[s->c]) == 0) {", "cells[s->c]) == 0 && (s->m & 31)) {"},
+	{"filter: one cell in 32 of a lane is wrong", "fusefilter/lanes.go",
+		"uint64(c)<<shift", "uint64(c^T((i&31)/31))<<shift"},
+	{"filter: lanes answer for what was sealed after they were begun", "fusefilter/set.go",
 		"if l.cover.epoch[slot] != s.epoch[slot] {", "if false {"},
 	{"filter: a bucket of one key counts as empty", "fusefilter/set.go",
 		"case f.keys == 0:", "case f.keys <= 1:"},
