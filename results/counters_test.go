@@ -47,7 +47,7 @@ func TestCounterNames(t *testing.T) {
 			"lookup_reduction vs_arm buckets_consulted buckets_consulted_per_probe filter buckets unvalidated"},
 		{"a", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
 		{"b", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
-		{"filter", "kind summary bits_per_key present_queries absent_queries false_positives stale_positives fp_ratio fp_ci95 fp_predicted " +
+		{"filter", "kind summary bits_per_key bytes_per_row present_queries absent_queries false_positives stale_positives fp_ratio fp_ci95 fp_predicted " +
 			"fp_per_filter filter_queries filter_false_positives false_negatives build_ns build_failed rebuilt"},
 		{"buckets", "open sealed sealed_total dropped_total drop_max_ns spills"},
 	} {

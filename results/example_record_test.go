@@ -29,7 +29,7 @@ func exampleRecord() *Record {
 				A:       Side{Read: 1_250_000, Accepted: 1_249_958, Malformed: 12, Late: 30, Pending: 987_654},
 				B:       Side{Read: 5_000_000, Accepted: 4_999_990, NullKey: 10},
 				Outputs: 50_003, Matches: 50_003, Probes: 4_999_990, Lookups: 51_211, VsArm: Known(1562.2),
-				Filter: Filter{Kind: "fuse16", Summary: true, BitsPerKey: Known(18.07), AbsentQueries: 4_949_987, FalsePositives: 1_208,
+				Filter: Filter{Kind: "fuse16", Summary: true, BitsPerKey: Known(18.07), BytesPerRow: Known(2.41), AbsentQueries: 4_949_987, FalsePositives: 1_208,
 					StalePositives: 17, FPPredicted: Known(0.000244), FilterQueries: 79_199_792, FilterFalsePositives: 1_208,
 					BuildNs: 812_000_000},
 				Buckets: Buckets{Open: 1, Sealed: 15, SealedTotal: 19, DroppedTotal: 3, DropMaxNs: 9_340_000},
