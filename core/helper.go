@@ -50,6 +50,7 @@ func newHelper(cfg *Config) *helper {
 
 func (h *helper) loop() {
 	defer close(h.done)
+	standBehind()
 	for j := range h.jobs {
 		j.run(h)
 		h.results <- j

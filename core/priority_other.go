@@ -1,0 +1,6 @@
+//go:build !linux
+
+package core
+
+// standBehind does nothing where threads have no priority of their own.
+func standBehind() {}
