@@ -122,6 +122,9 @@ func TestAddLanesLeavesTheBase(t *testing.T) {
 		}, s.Cover(^uint64(0)))
 		has(t, "new", nil, l, 0b1111111, fresh)
 		has(t, "base", nil, base, 0b0111111, keys)
+		if fewer := mustAdd(t, &b, l, 0b1, func() []Part { return nil }, s.Cover(0b1)); fewer.MostKeys(^uint64(1)) != 0 || fewer.MostKeys(1) != 700 {
+			t.Errorf("%s: lanes that are not kept still count %d keys", kind, fewer.MostKeys(^uint64(1)))
+		}
 		clear(l.rows)
 		if !slices.Equal(base.rows, before) || base.keys != was.keys || base.cover != was.cover || base.capacity != was.capacity {
 			t.Errorf("%s: the base changed", kind)
