@@ -164,7 +164,7 @@ func TestLanesGrowAndShrink(t *testing.T) {
 	must(t, e.Run(context.Background()))
 	failed := e.Counters().Tasks.BuildFailed
 	must(t, e.Close())
-	if fmt.Sprint(sizes) != "[60 304 60]" || failed != 0 {
+	if len(sizes) != 3 || sizes[0] > 62 || sizes[1] < 300 || sizes[1] > 310 || sizes[2] > 62 || failed != 0 {
 		t.Errorf("lanes for %v keys, one after another; %d builds failed", sizes, failed)
 	}
 }
