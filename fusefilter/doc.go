@@ -51,7 +51,7 @@
 // bytes a key of memory, building a lane 45 to 50, which the Builder keeps.
 //
 // A lane has as many cells as the filter of the largest bucket would have, and one segment more: one seed has to suit all
-// lanes. Sixteen full lanes of 312,500 keys take 9.4, 18.9 and 37.7 bits a key (TestLanesSize). A smaller bucket leaves the
+// lanes. Sixteen full lanes of 312,500 keys take 9.3, 18.7 and 37.3 bits a key (TestLanesSize). A smaller bucket leaves the
 // rest of its lane unused, and so does a slot without a bucket, up to the next power of two of 64-bit words a row: 17
 // slots of fuse16 take as much as 32.
 //

@@ -18,6 +18,9 @@ type Part struct {
 // they were made for, or its keys cannot be settled with their seed. Building all of them anew helps. It is an ErrBuild.
 var ErrNoFit = fmt.Errorf("%w: a bucket does not fit into the lanes", ErrBuild)
 
+// slack: lanes take one key in so many more than their largest bucket has. Buckets of one stream differ a little.
+const slack = 256
+
 // laneSeeds is how many seeds are tried when all lanes are built anew. Each suits a bucket with a probability of 0.965 to
 // 0.997 (headroom has more), so it suits 16 buckets of the usual size in seven of eight cases, but 64 small ones perhaps in
 // one of ten, where a try costs next to nothing.
@@ -70,7 +73,7 @@ func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*La
 	for _, p := range parts {
 		l.capacity = max(l.capacity, len(p.Hashes))
 	}
-	l.capacity += l.capacity / 256 // buckets of one stream differ a little
+	l.capacity += l.capacity / slack
 	l.geometry = geometryFor(l.capacity)
 	l.rows = make([]uint64, l.size()*l.words)
 	var err error

@@ -2,6 +2,7 @@ package fusefilter
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -122,6 +123,9 @@ func TestAddLanesLeavesTheBase(t *testing.T) {
 		}, s.Cover(^uint64(0)))
 		has(t, "new", nil, l, 0b1111111, fresh)
 		has(t, "base", nil, base, 0b0111111, keys)
+		if fewer := mustAdd(t, &b, l, 0b1, func() []Part { return nil }, s.Cover(0b1)); fewer.MostKeys(^uint64(1)) != 0 || fewer.MostKeys(1) != 700 {
+			t.Errorf("%s: lanes that are not kept still count %d keys", kind, fewer.MostKeys(^uint64(1)))
+		}
 		clear(l.rows)
 		if !slices.Equal(base.rows, before) || base.keys != was.keys || base.cover != was.cover || base.capacity != was.capacity {
 			t.Errorf("%s: the base changed", kind)
@@ -273,7 +277,7 @@ func TestLanesRefused(t *testing.T) {
 		"added, kept too":   {addLanes(&b, 0b11, both[1:]), "slot 1 is given twice", ErrBuild},
 		"added, not there":  {addLanes(&b, 0b111, nil), "kept", ErrBuild},
 		"added, no such":    {addLanes(&b, 0b11, []Part{{64, nil}}), "slot 64", ErrBuild},
-		"added, too large":  {addLanes(&b, 0, large), "102 keys in lanes for 101", ErrNoFit},
+		"added, too large":  {addLanes(&b, 0, large), fmt.Sprintf("%d keys in lanes for %d", base.Capacity()+1, base.Capacity()), ErrNoFit},
 		"a hash twice":      {newLanes(&b, Fuse8, 4, repeated(both, 2)), "slot 1 was given a hash twice", ErrBuild},
 		"a hash four times": {newLanes(&b, Fuse8, 4, repeated(both, 4)), "slot 1 was given a hash twice", ErrBuild},
 		"added, twice":      {addLanes(&b, 0, repeated(both, 2)), "slot 1 was given a hash twice", ErrBuild},
@@ -311,50 +315,6 @@ func repeated(parts []Part, n int) []Part {
 		h[7*i] = h[0]
 	}
 	return []Part{parts[0], {parts[1].Slot, h}}
-}
-
-// Lanes of all slots, alone and with others beside: each hash of a batch keeps exactly its own slot, but for false
-// positives, and what is in the list of hits already stays.
-func TestProbeManySlots(t *testing.T) {
-	rng := newRand(t)
-	for _, laned := range []uint64{0, ^uint64(0), 0x00ff_00f0_f000_0001} {
-		s, keys := sealedSet(t, Fuse16, MaxSlots, 300, rng.Uint64)
-		if laned != 0 {
-			lay(t, s, laned, keys)
-		}
-		s.SetMaybe(7)
-		s.SetEmpty(40)
-		for _, n := range []int{0, 1, 15, 16, 17, 3000} {
-			hashes, slots := make([]uint64, n), make([]int, n)
-			for i := range hashes {
-				slots[i] = rng.IntN(MaxSlots)
-				hashes[i] = keys[slots[i]][rng.IntN(300)]
-			}
-			ask := rng.Uint64() | 1<<7 | 1<<40
-			first := Hit{77, 0xabc}
-			hits := s.Probe(hashes, ask, []Hit{first})
-			if hits[0] != first {
-				t.Fatal("a hit that was in the list changed")
-			}
-			masks, extra := make([]uint64, n), 0
-			for _, h := range hits[1:] {
-				if h.Mask == 0 || masks[h.Pos]&h.Mask != 0 {
-					t.Fatalf("hit %+v after %b: nothing, or the same again", h, masks[h.Pos])
-				}
-				masks[h.Pos] |= h.Mask
-			}
-			for i, slot := range slots {
-				want := (uint64(1)<<slot | 1<<7) & ask &^ (1 << 40)
-				if masks[i]&want != want || masks[i]&^ask != 0 || masks[i]>>40&1 != 0 {
-					t.Fatalf("a batch of %d asks %b: hash %d of slot %d gets %b", n, ask, i, slot, masks[i])
-				}
-				extra += bits.OnesCount64(masks[i] &^ want)
-			}
-			if extra > 20+n/50 {
-				t.Errorf("batch of %d: %d slots too many", n, extra)
-			}
-		}
-	}
 }
 
 // The task probes lanes while its helper makes new ones out of them, which the race detector watches.
