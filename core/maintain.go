@@ -91,6 +91,7 @@ type dropJob struct {
 	drop          *buckets.DropJob
 	ended         time.Time
 	before, after int64 // bytes on disk
+	book          BucketBook
 	err           error
 }
 
@@ -107,7 +108,7 @@ func (j *dropJob) finish(t *Task) error {
 	t.stats.HelperTime += j.took
 	t.stats.DropMax = max(t.stats.DropMax, j.took)
 	if j.drop.HasFiles() && len(t.drops) < maxDrops {
-		t.drops = append(t.drops, Drop{j.drop.Epoch, j.ended, j.took, j.before, j.after, j.drop.Rows, j.drop.Left})
+		t.drops = append(t.drops, Drop{j.drop.Epoch, j.ended, j.took, j.before, j.after, j.drop.Rows, j.drop.Left, j.book})
 	}
 	return j.err
 }
@@ -119,6 +120,14 @@ type Drop struct {
 	Took          time.Duration
 	Before, After int64 // bytes
 	Rows, Left    int64 // that it held; of them, those that no B had used
+	BucketBook
+}
+
+// BucketBook is what a bucket's runs were asked, by this process.
+type BucketBook struct {
+	Lookups        uint64 // point reads
+	FalsePositives uint64 // B for which they had no such hash
+	Stale          uint64 // B that found used rows alone
 }
 
 // maxDrops bounds the list that a report shows.
@@ -248,7 +257,9 @@ func (t *Task) dropBelow(floor int64) error {
 	if err != nil {
 		return err
 	}
+	books := make(map[int64]BucketBook, len(due))
 	for _, b := range due {
+		books[b.Epoch], t.books[b.Slot] = t.books[b.Slot], BucketBook{}
 		t.freeIndex(t.index[b.Slot])
 		t.freeIndex(t.part[b.Slot].OpenIndex) // a run that is being written reads no index
 		t.index[b.Slot], t.part[b.Slot] = nil, partIndex{}
@@ -257,7 +268,7 @@ func (t *Task) dropBelow(floor int64) error {
 		t.stats.DroppedTotal++
 	}
 	for _, j := range jobs {
-		t.help.start(&dropJob{task: t, drop: j})
+		t.help.start(&dropJob{task: t, drop: j, book: books[j.Epoch]})
 	}
 	return nil
 }

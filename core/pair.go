@@ -103,6 +103,9 @@ func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
 		if best.entry != nil {
 			used = 0
 		}
+		for m := asked &^ present; m != 0; m &= m - 1 {
+			t.books[bits.TrailingZeros64(m)].FalsePositives++
+		}
 		t.count(at, present != 0, bits.OnesCount64(asked&^present), used)
 	}
 	return best, nil
@@ -120,7 +123,9 @@ func (t *Task) count(at int64, present bool, empty int, stale uint64) {
 	if stale != 0 {
 		t.stats.Stale++
 		for ; stale != 0; stale &= stale - 1 {
-			t.filters[bits.TrailingZeros64(stale)].stale++
+			slot := bits.TrailingZeros64(stale)
+			t.filters[slot].stale++
+			t.books[slot].Stale++
 		}
 	}
 	if counted && t.cfg.Filter != fusefilter.Bloom {

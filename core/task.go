@@ -23,7 +23,8 @@ type Task struct {
 	part    [buckets.MaxSlots]partIndex
 	spare   []*fusefilter.OpenIndex
 	filters [buckets.MaxSlots]filterLife
-	loading int // filters that a restart still waits for
+	books   [buckets.MaxSlots]BucketBook // of the bucket that is in the slot
+	loading int                          // filters that a restart still waits for
 	help    *helper
 
 	// The batch in progress. All of it is reused.
@@ -249,6 +250,7 @@ func (t *Task) findCandidates(rows []slice) error {
 			slot := bits.TrailingZeros64(mask)
 			for run := range t.ring.AtSlot(slot).Runs() {
 				t.probes = append(t.probes, buckets.Probe{Hash: t.hashes[h.Pos], Slot: uint16(slot), Run: uint16(run), Tag: h.Pos})
+				t.books[slot].Lookups++
 			}
 		}
 	}

@@ -319,10 +319,12 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	if !b.unchecked {
 		rec.Join.Truth = b.truth(e, runErr == nil)
 		rec.Join.Filter.FalseNegatives = falseNegatives(rec)
+		rec.Join.PerBucket = perBucket(e)
 		rec.Join.Filter.BytesPerRow = ratio(m.filterBytes, m.sealedRows)
 	}
 	rec.Join.Derive()
 	rec.Phases, rec.Intervals, rec.Drops = m.phases, m.samples.intervals(), m.drops(e)
+	rec.Repetitions = m.samples.repetitions("measure")
 	rec.Steady, rec.Recovery = m.steady(), m.recovery.record()
 	stalls := e.Stalls()
 	if rec.Steady != nil {

@@ -66,6 +66,15 @@ func runCI(t *testing.T, name, filter string, summary bool, into map[string]int6
 	for k, n := range countsOf(t, rec) {
 		into[name+"."+k] = n
 	}
+	var sum results.PerBucket
+	for _, b := range rec.Join.PerBucket { // all buckets have gone
+		sum.Lookups, sum.FalsePositives = sum.Lookups+b.Lookups, sum.FalsePositives+b.FalsePositives
+		sum.StalePositives, sum.Rows, sum.Left = sum.StalePositives+b.StalePositives, sum.Rows+b.Rows, sum.Left+b.Left
+	}
+	j := &rec.Join
+	if sum.Lookups != j.Lookups || sum.FalsePositives != j.Filter.FilterFalsePositives || sum.Rows < sum.Left || len(j.PerBucket) != int(j.Buckets.DroppedTotal) {
+		t.Errorf("%s: the buckets together have %+v, the join %d lookups, %d wrong", name, sum, j.Lookups, j.Filter.FilterFalsePositives)
+	}
 }
 
 // countsOf are the whole numbers of a record that must be the same in every run, by dotted name.

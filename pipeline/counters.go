@@ -47,3 +47,13 @@ func ratio(a, b float64) *float64 {
 	v := a / b
 	return &v
 }
+
+// perBucket is what the buckets that went were asked.
+func perBucket(e *core.Engine) []results.PerBucket {
+	var out []results.PerBucket
+	for _, d := range e.Drops() {
+		out = append(out, results.PerBucket{Epoch: d.Epoch, Rows: d.Rows, Left: d.Left, Lookups: int64(d.Lookups),
+			FalsePositives: int64(d.FalsePositives), StalePositives: int64(d.Stale)})
+	}
+	return out
+}

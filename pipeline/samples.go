@@ -157,3 +157,29 @@ func (s *samples) intervals() []results.Interval {
 	}
 	return out
 }
+
+// repetitions cuts a phase into ten parts of as many samples; nil when it has fewer.
+func (s *samples) repetitions(phase string) []results.Repetition {
+	const parts = 10
+	var of []*sample
+	for i := range s.list {
+		if one := &s.list[i]; one.phase == phase && one.took > 0 && one.probes > 0 {
+			of = append(of, one)
+		}
+	}
+	if len(of) < parts {
+		return nil
+	}
+	var out []results.Repetition
+	for part := range parts {
+		var took, asking time.Duration
+		var probes, lookups uint64
+		for _, one := range of[len(of)*part/parts : len(of)*(part+1)/parts] {
+			took, asking = took+one.took, asking+one.asking
+			probes, lookups = probes+one.probes, lookups+one.lookups
+		}
+		out = append(out, results.Repetition{Probes: int64(probes), NsPerB: ratio(float64(asking), float64(probes)),
+			ProbesPerS: results.RatioF(float64(probes), took.Seconds()), LookupsPerProbe: ratio(float64(lookups), float64(probes))})
+	}
+	return out
+}

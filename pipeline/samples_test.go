@@ -171,3 +171,28 @@ func TestLooseTurns(t *testing.T) {
 		t.Error("stopped turns go on")
 	}
 }
+
+// TestRepetitions: a phase is cut in ten, and nothing of it is lost or counted twice; one with too few samples is not cut.
+func TestRepetitions(t *testing.T) {
+	var s samples
+	for i := range 37 {
+		phase := "measure"
+		if i < 4 {
+			phase = "warm"
+		}
+		s.list = append(s.list, sample{phase: phase, took: time.Second, asking: time.Duration(i) * 100, probes: uint64(i), lookups: uint64(i) / 2})
+	}
+	reps := s.repetitions("measure")
+	probes, ns := int64(0), 0.0
+	for _, r := range reps {
+		probes += r.Probes
+		ns += *r.NsPerB * float64(r.Probes)
+	}
+	if len(reps) != 10 || probes != (4+36)*33/2 || ns < float64(probes)*100-1e-6 || ns > float64(probes)*100+1e-6 {
+		t.Errorf("%d repetitions of %d B, %v ns", len(reps), probes, ns)
+	}
+	s.list = s.list[:12]
+	if reps := s.repetitions("measure"); reps != nil {
+		t.Errorf("%d repetitions of 8 samples", len(reps))
+	}
+}

@@ -13,7 +13,8 @@ type benchUnit struct {
 	unit  string
 	about string // key=value pairs of the Unit line
 	value func(*Record) *float64
-	ofArm func(*Arm) *float64 // nil: arms do not know it
+	ofArm func(*Arm) *float64        // nil: arms do not know it
+	ofRep func(*Repetition) *float64 // nil: repetitions do not know it
 }
 
 const (
@@ -38,34 +39,34 @@ func benchUnits() []benchUnit {
 		return func(a *Arm) *float64 { return armNumber(a, name) }
 	}
 	return []benchUnit{
-		{"ns/B", benchLower, func(r *Record) *float64 { return r.Cost.NsPerB }, field("ns_per_b")},
-		{"ns/A", benchLower, func(r *Record) *float64 { return r.Cost.NsPerA }, field("ns_per_a")},
-		{"background-ns/A", benchLower, func(r *Record) *float64 { return r.Cost.BackgroundNsPerA }, field("background_ns_per_a")},
-		{"record-ns/B", benchLower, func(r *Record) *float64 { return r.Cost.RecordNsPerB }, nil},
-		{"unit-ns", benchLower, func(r *Record) *float64 { return r.Cost.UnitNs }, field("unit_ns")},
+		{"ns/B", benchLower, func(r *Record) *float64 { return r.Cost.NsPerB }, field("ns_per_b"), func(r *Repetition) *float64 { return r.NsPerB }},
+		{"ns/A", benchLower, func(r *Record) *float64 { return r.Cost.NsPerA }, field("ns_per_a"), nil},
+		{"background-ns/A", benchLower, func(r *Record) *float64 { return r.Cost.BackgroundNsPerA }, field("background_ns_per_a"), nil},
+		{"record-ns/B", benchLower, func(r *Record) *float64 { return r.Cost.RecordNsPerB }, nil, nil},
+		{"unit-ns", benchLower, func(r *Record) *float64 { return r.Cost.UnitNs }, field("unit_ns"), nil},
 		{"B/s", benchHigher, func(r *Record) *float64 {
 			if r.Load == nil {
 				return nil
 			}
 			return r.Load.AchievedPerS
-		}, nil},
-		{"rss-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.RSSMaxBytes) }, field("rss_max_bytes")},
-		{"disk-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.DiskMaxBytes) }, field("disk_max_bytes")},
-		{"allocs/B", benchLower, func(r *Record) *float64 { return r.Cost.AllocsPerProbe }, nil},
-		{"cpu-s/M", benchLower, func(r *Record) *float64 { return r.Cost.CPUSPerMillion }, field("cpu_s_per_million")},
-		{"lookups/B", benchLower, func(r *Record) *float64 { return r.Join.LookupsPerProbe }, field("lookups_per_probe")},
-		{"fp-ppm", benchLower, func(r *Record) *float64 { return ppm(r.Join.Filter.FPRatio) }, func(a *Arm) *float64 { return ppm(a.FPRatio) }},
+		}, nil, func(r *Repetition) *float64 { return r.ProbesPerS }},
+		{"rss-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.RSSMaxBytes) }, field("rss_max_bytes"), nil},
+		{"disk-bytes", benchLower, func(r *Record) *float64 { return floatOf(r.Cost.DiskMaxBytes) }, field("disk_max_bytes"), nil},
+		{"allocs/B", benchLower, func(r *Record) *float64 { return r.Cost.AllocsPerProbe }, nil, nil},
+		{"cpu-s/M", benchLower, func(r *Record) *float64 { return r.Cost.CPUSPerMillion }, field("cpu_s_per_million"), nil},
+		{"lookups/B", benchLower, func(r *Record) *float64 { return r.Join.LookupsPerProbe }, field("lookups_per_probe"), func(r *Repetition) *float64 { return r.LookupsPerProbe }},
+		{"fp-ppm", benchLower, func(r *Record) *float64 { return ppm(r.Join.Filter.FPRatio) }, func(a *Arm) *float64 { return ppm(a.FPRatio) }, nil},
 		{"restart-ns", benchLower, func(r *Record) *float64 {
 			if r.Recovery == nil {
 				return nil
 			}
 			return floatOf(r.Recovery.ReadyNs)
-		}, field("restart_ns")},
-		{"lost", benchLower, func(*Record) *float64 { return nil }, field("lost")},
-		{"pairs", benchHigher + benchExact, counts(func(r *Record) int64 { return r.Join.Matches }), func(a *Arm) *float64 { return new(float64(a.Matches)) }},
-		{"missing", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Missing }), field("missing")},
-		{"spurious", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Spurious }), field("spurious")},
-		{"duplicated", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Duplicated }), field("duplicated")},
+		}, field("restart_ns"), nil},
+		{"lost", benchLower, func(*Record) *float64 { return nil }, field("lost"), nil},
+		{"pairs", benchHigher + benchExact, counts(func(r *Record) int64 { return r.Join.Matches }), func(a *Arm) *float64 { return new(float64(a.Matches)) }, nil},
+		{"missing", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Missing }), field("missing"), nil},
+		{"spurious", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Spurious }), field("spurious"), nil},
+		{"duplicated", benchLower + benchExact, truth(func(t *Truth) int64 { return t.Duplicated }), field("duplicated"), nil},
 	}
 }
 
@@ -76,8 +77,8 @@ func ppm(ratio *float64) *float64 {
 	return Known(*ratio * 1e6)
 }
 
-// WriteBench writes records in the Go benchmark format, which benchstat reads: a line for each record (repetitions are
-// records), and one for each arm. The iterations are B that asked. benchstat sets two files side by side only where all
+// WriteBench writes records in the Go benchmark format, which benchstat reads: a line for each repetition with what it
+// knows, one for each record with the rest, and one for each arm. The iterations are B that asked. benchstat sets two files side by side only where all
 // header keys are equal, so that another commit needs `benchstat -ignore commit`. The records are only read.
 func WriteBench(w io.Writer, recs ...*Record) error {
 	var b strings.Builder
@@ -89,7 +90,21 @@ func WriteBench(w io.Writer, recs ...*Record) error {
 	for _, rec := range recs {
 		benchHeader(&b, rec, set)
 		name := benchName(rec)
-		benchLine(&b, name, rec.Join.Probes, units, func(u *benchUnit) *float64 { return u.value(rec) })
+		for i := range rec.Repetitions {
+			rep := &rec.Repetitions[i]
+			benchLine(&b, name, rep.Probes, units, func(u *benchUnit) *float64 {
+				if u.ofRep == nil {
+					return nil
+				}
+				return u.ofRep(rep)
+			})
+		}
+		benchLine(&b, name, rec.Join.Probes, units, func(u *benchUnit) *float64 {
+			if u.ofRep != nil && len(rec.Repetitions) > 0 {
+				return nil // said ten times
+			}
+			return u.value(rec)
+		})
 		for i := range rec.Arms {
 			a := &rec.Arms[i]
 			benchLine(&b, name+"/arm="+benchWord(a.Name), a.Probes, units, func(u *benchUnit) *float64 {

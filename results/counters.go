@@ -194,11 +194,22 @@ type Truth struct {
 	SealedPartnerProbes int64    `json:"sealed_partner_probes"` // B whose partner is or was in a sealed bucket
 }
 
+// PerBucket is one bucket that went: what it held, and what its runs were asked while this process ran.
+type PerBucket struct {
+	Epoch          int64 `json:"epoch"`
+	Rows           int64 `json:"rows"` // in its runs
+	Left           int64 `json:"left"` // of them, those that no B had used
+	Lookups        int64 `json:"lookups"`
+	FalsePositives int64 `json:"false_positives"` // B for which it had no such hash
+	StalePositives int64 `json:"stale_positives"` // B that found used rows alone
+}
+
 // Join is the part of the record that tells what the join did.
 type Join struct {
 	Counters
 	MatchRatio *float64 `json:"match_ratio"` // matches ÷ probes
 	*Truth
+	PerBucket []PerBucket `json:"per_bucket"` // in the order in which they went; of several tasks each its own
 }
 
 // Derive computes the ratios of the counters and the match ratios. An expected ratio that its owner has set (the one that

@@ -30,6 +30,7 @@ type Record struct {
 	Rotation      *Rotation    `json:"rotation"` // likewise
 	Recovery      *Recovery    `json:"recovery"` // null in a run that was not resumed
 	Intervals     []Interval   `json:"intervals"`
+	Repetitions   []Repetition `json:"repetitions"` // empty when the measured phase was too short to be cut in ten
 	Drops         []Drop       `json:"drops"`
 	Arms          []Arm        `json:"arms"`
 	Thresholds    []Threshold  `json:"thresholds"`
@@ -162,6 +163,14 @@ type Interval struct {
 	FilterBytes     *int64   `json:"filter_bytes"`
 }
 
+// Repetition is one of ten parts of the measured phase, one after another: what statistics are made of.
+type Repetition struct {
+	Probes          int64    `json:"probes"`
+	NsPerB          *float64 `json:"ns_per_b"`
+	ProbesPerS      *float64 `json:"probes_per_s"`
+	LookupsPerProbe *float64 `json:"lookups_per_probe"`
+}
+
 // Drop is one bucket that went away whole: the disk in use before and after, and how long the drop took.
 type Drop struct {
 	Epoch           int64  `json:"epoch"` // of the bucket
@@ -169,7 +178,7 @@ type Drop struct {
 	DiskBeforeBytes *int64 `json:"disk_before_bytes"`
 	DiskAfterBytes  *int64 `json:"disk_after_bytes"`
 	DropNs          int64  `json:"drop_ns"`
-	Rows            int64  `json:"rows"` // that it held
+	Rows            int64  `json:"rows"` // in its runs
 	Left            int64  `json:"left"` // of them, those that no B had used
 }
 

@@ -280,3 +280,39 @@ func TestHTML(t *testing.T) {
 		t.Errorf("a record of nothing: %v", err)
 	}
 }
+
+// A record with repetitions has a line for each, with what repetitions know, and says that once more nowhere.
+func TestBenchOfRepetitions(t *testing.T) {
+	rec := exampleRecord()
+	rec.Arms = nil
+	for i := range 10 {
+		rec.Repetitions = append(rec.Repetitions, Repetition{Probes: 1000 + int64(i), NsPerB: Known(80 + float64(i)), ProbesPerS: Known(1e6), LookupsPerProbe: Known(0.01)})
+	}
+	var b bytes.Buffer
+	if err := WriteBench(&b, rec); err != nil {
+		t.Fatal(err)
+	}
+	r := benchfmt.NewReader(&b, "test")
+	var perB []float64
+	lines, pairs := 0, 0
+	for r.Scan() {
+		one, ok := r.Result().(*benchfmt.Result)
+		if !ok {
+			continue
+		}
+		lines++
+		for _, v := range one.Values {
+			switch {
+			case v.OrigUnit == "ns/B":
+				perB = append(perB, v.OrigValue)
+			case v.Unit == "ns/B" || v.Unit == "sec/B" && v.OrigUnit == "":
+				perB = append(perB, v.Value)
+			case v.Unit == "pairs":
+				pairs++
+			}
+		}
+	}
+	if lines != 11 || len(perB) != 10 || perB[9]-perB[0] != 9 || pairs != 1 {
+		t.Errorf("%d lines, ns/B %v, pairs said %d times", lines, perB, pairs)
+	}
+}
