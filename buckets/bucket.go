@@ -115,6 +115,14 @@ func (b *Bucket) Entry(row uint32) []byte {
 	return b.arena.entry(row - b.base)
 }
 
+// Touch reads a little of a row that Entry may be asked for, and gives back a sum of it: reads of several rows overlap.
+func (b *Bucket) Touch(row uint32) byte {
+	if row < b.base {
+		return b.part.arena.touch(row - b.part.base)
+	}
+	return b.arena.touch(row - b.base)
+}
+
 // Base is the row of the arena's first: Hashes()[i] is that of row Base()+i.
 func (b *Bucket) Base() uint32 { return b.base }
 

@@ -12,7 +12,11 @@ import (
 func (t *Task) pair(rows []slice) error {
 	first, at := 0, 0 // rows[at] starts at position first
 	next := 0         // first position that is not settled, for those in vain
+	touched := 0      // candidates
 	for i := 0; i < len(t.cands); {
+		if i >= touched {
+			touched = i + t.touch(t.cands[i:])
+		}
 		pos := t.cands[i].pos
 		for int(pos) >= first+len(rows[at].rows) {
 			first += len(rows[at].rows)
@@ -41,6 +45,25 @@ func (t *Task) pair(rows []slice) error {
 		t.vain(rows, next, len(t.hashes))
 	}
 	return nil
+}
+
+// touchAhead is how many candidates are read in one go before they are looked at one by one: rows in arenas are cold, and these
+// reads do not wait for each other. With 30 % of matches a B cost 593 ns
+// without and 539 with (profile dense, medians of three in turn).
+const touchAhead = 256
+
+// touch reads a byte of each line of the next candidates in RAM, and says how many it passed.
+func (t *Task) touch(cands []candidate) int {
+	cands = cands[:min(len(cands), touchAhead)]
+	for _, c := range cands {
+		switch b := t.ring.AtSlot(int(c.slot)); c.in {
+		case inArena:
+			t.touched ^= b.Touch(b.Base() + c.at)
+		case inPart:
+			t.touched ^= b.Touch(t.part[c.slot].base + c.at)
+		}
+	}
+	return len(cands)
 }
 
 // vain lists the B of positions from..to-1 as unmatched.

@@ -38,6 +38,7 @@ type Task struct {
 	inVain  []Ref
 	closed  [][]byte
 	copies  []byte
+	touched byte // sum of what was read ahead, so that it is read
 
 	stats      TaskStats
 	drops      []Drop
