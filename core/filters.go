@@ -99,7 +99,7 @@ func (t *Task) mendStale(slot int) {
 		t.help.start(&scanJob{task: t, scan: t.ring.ScanLive(b), live: true})
 	case !t.lanesBusy:
 		life.stale = 0
-		t.startLanes(1 << slot)
+		t.help.start(t.startLanes(1 << slot))
 		t.stats.FiltersRebuilt++
 	}
 }

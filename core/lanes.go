@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"joinbench/buckets"
@@ -12,9 +13,9 @@ import (
 
 // A sealed bucket's filter stands alone at first and then becomes a lane beside those of the others (Config.Summary), where
 // one look answers for all. A lane has the keys that wait when it is built: a bucket whose events mostly find their
-// partners soon is sealed with twice the keys that it has a bucket later. If it is larger than the lanes, it stands alone
-// until the next is sealed, instead of making all lanes as wide as that: 16 lanes of 5 million keys are 12 MB, of 9
-// million 22, and the caches hold about that.
+// partners soon is sealed with twice the keys that it has a bucket later. If it is larger than the lanes, it takes two of
+// them, its own and that of the open bucket, or stands alone until the next is sealed, instead of making all lanes as
+// wide as that: 16 lanes of 5 million keys are 12 MB, of 9 million 22, and the caches hold about that.
 
 // layLanes has the filters that stand alone made into lanes, when that is due.
 func (t *Task) layLanes() {
@@ -25,13 +26,21 @@ func (t *Task) layLanes() {
 	if alone == 0 {
 		return
 	}
-	if lanes, _ := t.set.Lanes(); lanes != nil && t.set.Keys(newest) > lanes.Capacity() {
-		t.filters[newest].fresh = nil // by then fewer will wait
+	epoch := t.ring.AtSlot(newest).Epoch
+	if epoch == t.leftOut {
 		if alone &^= 1 << newest; alone == 0 {
 			return
 		}
 	}
-	t.startLanes(alone)
+	lanes, _ := t.set.Lanes()
+	if lanes != nil {
+		alone |= lanes.Split() & t.set.Filtered() // the bucket that comes may need their second lane
+	}
+	j := t.startLanes(alone)
+	if lanes != nil && alone>>newest&1 != 0 && t.set.Keys(newest) > lanes.Capacity() {
+		j.large, j.epoch = newest, epoch
+	}
+	t.help.start(j)
 }
 
 // aloneSlots are the sealed buckets whose filter stands alone, and the newest of them.
@@ -52,11 +61,11 @@ func (t *Task) aloneSlots() (alone uint64, newest int) {
 	return alone, newest
 }
 
-// startLanes has lanes built of the filters of these slots, and of those that are lanes already.
-func (t *Task) startLanes(slots uint64) {
+// startLanes makes a job that builds lanes of the filters of these slots, and of those that are lanes already.
+func (t *Task) startLanes(slots uint64) *laneJob {
 	lanes, laned := t.set.Lanes()
 	keep := laned &^ slots
-	j := &laneJob{kind: t.cfg.Filter, slots: t.cfg.Slots, base: lanes, keep: keep, cover: t.set.Cover(keep | slots)}
+	j := &laneJob{kind: t.cfg.Filter, slots: t.cfg.Slots, base: lanes, keep: keep, cover: t.set.Cover(keep | slots), large: -1}
 	for m := keep | slots; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros64(m)
 		p := &lanePart{slot: slot, hashes: t.filters[slot].fresh}
@@ -71,7 +80,7 @@ func (t *Task) startLanes(slots uint64) {
 		t.filters[slot].fresh = nil
 	}
 	t.lanesBusy = true
-	t.help.start(j)
+	return j
 }
 
 // scanForLane reads the hashes of rows that a B may still find.
@@ -92,6 +101,9 @@ type laneJob struct {
 	parts  []*lanePart       // what becomes a lane
 	others []*lanePart       // what is one, to be read only if all have to be built anew
 	cover  fusefilter.Cover
+	large  int   // slot of the newest, if it is larger than the lanes: it may stay alone; else -1
+	epoch  int64 // of its bucket
+	left   bool  // it did
 
 	lanes    *fusefilter.Lanes
 	built    time.Duration
@@ -125,6 +137,15 @@ func (j *laneJob) run(h *helper) {
 	}
 	if j.base != nil && !j.roomy(parts) {
 		j.lanes, j.built, j.buildErr = h.builder.AddLanes(j.base, j.keep, parts, j.cover)
+		if errors.Is(j.buildErr, fusefilter.ErrNoFit) && j.large >= 0 {
+			j.left = true
+			if parts = slices.DeleteFunc(parts, func(p fusefilter.Part) bool { return p.Slot == j.large }); len(parts) == 0 {
+				j.buildErr = nil
+				return
+			}
+			j.cover = j.cover.Without(j.large)
+			j.lanes, j.built, j.buildErr = h.builder.AddLanes(j.base, j.keep, parts, j.cover)
+		}
 		if !errors.Is(j.buildErr, fusefilter.ErrNoFit) {
 			return
 		}
@@ -158,9 +179,13 @@ func readParts(list []*lanePart) (parts []fusefilter.Part, err error) {
 func (j *laneJob) finish(t *Task) error {
 	t.lanesBusy = false
 	t.stats.HelperTime += j.took
+	if j.left {
+		t.leftOut = j.epoch
+	}
 	switch {
 	case j.err != nil:
 		return j.err
+	case j.lanes == nil && j.buildErr == nil: // nothing but the large one, which stays alone
 	case j.buildErr != nil:
 		t.stats.BuildFailed++ // the filters go on alone; the next seal tries again
 	default:

@@ -139,6 +139,60 @@ func TestLargeBucketBecomesALaneLater(t *testing.T) {
 	sameList(t, "unmatched B", sink.unmatchedB, want.unmatchedB)
 }
 
+// TestLargeBucketTakesTwoLanes: a bucket with less than twice the keys that the lanes were made for takes the lane of the open
+// bucket besides its own, and one alone when the next is sealed. The outputs are those without lanes.
+func TestLargeBucketTakesTwoLanes(t *testing.T) {
+	const large, n, used = 4, 1700, 1200
+	per := func(e int) int {
+		if e == large {
+			return n
+		}
+		return 1000
+	}
+	ask := func(e int) int {
+		if e == large {
+			return used
+		}
+		return 0
+	}
+	cfg, a, b := streamLoad(8, per, ask)
+	sink := &joined{}
+	e := open(t, cfg, memStores(1), newScript(t, 64, a, b), sink)
+	task := e.tasks[0]
+	two, one := 0, 0
+	e.Observe = watch(func(*Engine) {
+		l, laned := task.set.Lanes()
+		slot := buckets.SlotOf(large, cfg.Slots)
+		if l == nil || task.ring.At(large) == nil || laned>>slot&1 == 0 {
+			return
+		}
+		switch keys := task.set.Keys(slot); {
+		case l.Split()>>slot&1 == 1:
+			two++
+			if keys != n || one > 0 {
+				t.Errorf("two lanes of %d keys, after %d batches with one", keys, one)
+			}
+		default:
+			one++
+			if keys != n-used {
+				t.Errorf("one lane of %d keys, %d wait", keys, n-used)
+			}
+		}
+		if l.Capacity() >= n {
+			t.Errorf("lanes for %d keys", l.Capacity())
+		}
+	})
+	must(t, e.Run(context.Background()))
+	must(t, e.Close())
+	if two == 0 || one == 0 || len(sink.pairs) != used {
+		t.Errorf("%d batches with two lanes, %d with one, %d pairs", two, one, len(sink.pairs))
+	}
+	cfg.Summary = false
+	want, _ := runAll(t, cfg, 1, newScript(t, 64, a, b))
+	sameList(t, "pairs", sink.pairs, want.pairs)
+	sameList(t, "unmatched B", sink.unmatchedB, want.unmatchedB)
+}
+
 // TestLanesGrowAndShrink: when all buckets become larger, so do the lanes; when all are small again, the lanes are made
 // smaller.
 func TestLanesGrowAndShrink(t *testing.T) {

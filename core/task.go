@@ -46,7 +46,8 @@ type Task struct {
 	bloomWrong uint64 // as of the last batch
 	sealable   int64  // epochs below may be sealed
 	lanesBusy  bool
-	closing    bool // nothing new is begun: after a drop that failed, the set may know buckets that the ring no longer has
+	leftOut    int64 // epoch of a bucket that does not fit into the lanes while it is the newest
+	closing    bool  // nothing new is begun: after a drop that failed, the set may know buckets that the ring no longer has
 	syncBusy   bool
 	outputs    Syncer // synced before this task's log, which has the commit record
 	rows       uint32 // of the last bucket that was sealed: how large the next index starts
@@ -79,7 +80,7 @@ const (
 // filters, by the helper; until then they are maybe.
 func newTask(cfg *Config, ring *buckets.Ring) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg),
-		set: fusefilter.NewSet(cfg.Filter, cfg.Slots)}
+		set: fusefilter.NewSet(cfg.Filter, cfg.Slots), leftOut: noEpoch}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)
 		b := ring.AtSlot(slot)

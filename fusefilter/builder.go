@@ -21,7 +21,8 @@ type Builder struct {
 
 	fuse    xorfilter.BinaryFuseBuilder
 	peel    peeling
-	cells8  []uint8 // of the lane being built
+	half    []uint64 // keys of one of two lanes
+	cells8  []uint8  // of the lane being built
 	cells16 []uint16
 	cells32 []uint32
 }

@@ -11,7 +11,8 @@ import (
 // one after another read 48 lines, and the answer is the mask of all buckets.
 //
 // Each bucket keeps a false-positive rate of its own, that of its kind. A bucket with fewer keys than the geometry was
-// made for wastes the difference, one with more does not fit.
+// made for wastes the difference. One with more, up to twice as many, takes a second lane if one is free: of a slot whose
+// bucket is open, for example. The lowest bit of a hash says in which of the two it is.
 //
 // Lanes are immutable and own their memory; they may be used from any goroutine. They come from a LaneBuilder.
 type Lanes struct {
@@ -21,8 +22,33 @@ type Lanes struct {
 	rows     []uint64 // words for each place
 	capacity int      // keys that a bucket may have
 	keys     [MaxSlots]int
+	second   [MaxSlots]uint8 // of the slots of split, their other lane
+	split    uint64          // slots with two lanes
 	cover    Cover
 }
+
+// lanesOf is the lanes that hold what the slots of a mask hold.
+func (l *Lanes) lanesOf(slots uint64) uint64 {
+	lanes := slots
+	for m := slots & l.split; m != 0; m &= m - 1 {
+		lanes |= 1 << l.second[bits.TrailingZeros64(m)]
+	}
+	return lanes
+}
+
+// merge turns the lanes in which a hash may be into the slots of a mask that may hold it.
+func (l *Lanes) merge(hash, lanes, slots uint64) uint64 {
+	for m := slots & l.split; m != 0; m &= m - 1 {
+		if slot := bits.TrailingZeros64(m); hash&1 != 0 {
+			lanes = lanes&^(1<<slot) | lanes>>l.second[slot]&1<<slot
+		}
+	}
+	return lanes & slots
+}
+
+// Split is the slots of those covered that have two lanes. Whoever adds a bucket builds them anew: its lane may be the
+// second of another.
+func (l *Lanes) Split() uint64 { return l.split }
 
 // Cover names buckets as they are at this moment. It is a value: the task takes it from its Set and hands it to the
 // goroutine that builds. When the lanes are installed later, a slot whose bucket has changed in between is left out: its
@@ -35,6 +61,12 @@ type Cover struct {
 
 // Mask has the bits of the slots that are covered.
 func (c *Cover) Mask() uint64 { return c.mask }
+
+// Without is the cover of one slot less.
+func (c Cover) Without(slot int) Cover {
+	c.mask &^= 1 << slot
+	return c
+}
 
 // Capacity is how many keys a bucket may have to fit in.
 func (l *Lanes) Capacity() int { return l.capacity }

@@ -3,6 +3,7 @@ package fusefilter
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 )
@@ -45,10 +46,9 @@ func (b *Builder) AddLanes(base *Lanes, keep uint64, parts []Part, cover Cover) 
 	if err := l.check(keep, parts); err != nil {
 		return nil, 0, err
 	}
-	for _, p := range parts {
-		if len(p.Hashes) > l.capacity {
-			return nil, 0, fmt.Errorf("%w: %d keys in lanes for %d", ErrNoFit, len(p.Hashes), l.capacity)
-		}
+	l.split &= keep
+	if err := l.assign(keep, parts); err != nil {
+		return nil, 0, err
 	}
 	l.rows = append(make([]uint64, 0, len(base.rows)), base.rows...)
 	if err := b.fill(&l, parts); err != nil {
@@ -70,10 +70,10 @@ func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*La
 	if err := l.check(0, parts); err != nil {
 		return nil, 0, err
 	}
-	for _, p := range parts {
-		l.capacity = max(l.capacity, len(p.Hashes))
+	l.capacity = capacityFor(parts, l.lanes())
+	if err := l.assign(0, parts); err != nil {
+		return nil, 0, err
 	}
-	l.capacity += l.capacity / slack
 	l.geometry = geometryFor(l.capacity)
 	l.rows = make([]uint64, l.size()*l.words)
 	var err error
@@ -89,12 +89,59 @@ func (b *Builder) NewLanes(kind Kind, slots int, parts []Part, cover Cover) (*La
 	return nil, 0, err
 }
 
+// lanes is how many a row has.
+func (l *Lanes) lanes() int { return 64 * l.words / l.kind.cellBits() }
+
+// capacityFor is room for the largest bucket, or for the second largest where a lane is free and halves of the largest
+// are no larger than that.
+func capacityFor(parts []Part, lanes int) int {
+	first, second := 0, 0
+	for _, p := range parts {
+		n := len(p.Hashes)
+		first, second = max(first, n), max(second, min(first, n))
+	}
+	room := second + second/slack
+	if len(parts) < lanes && len(parts) > 1 && first > room && halves(first) <= room {
+		return room
+	}
+	return first + first/slack
+}
+
+// halves is how many keys the larger half of a bucket has but in one of a million cases: the mean and five deviations.
+func halves(n int) int { return n/2 + int(2.5*math.Sqrt(float64(n))) }
+
+// assign gives each part that is too large a second lane.
+func (l *Lanes) assign(keep uint64, parts []Part) error {
+	used := l.lanesOf(keep)
+	for _, p := range parts {
+		if used>>p.Slot&1 != 0 {
+			return fmt.Errorf("%w: the lane of slot %d is the second of another", ErrNoFit, p.Slot)
+		}
+	}
+	for _, p := range parts {
+		used |= 1 << p.Slot
+	}
+	for _, p := range parts {
+		if len(p.Hashes) <= l.capacity {
+			continue
+		}
+		free := bits.TrailingZeros64(^used)
+		if free >= l.lanes() || halves(len(p.Hashes)) > l.capacity {
+			return fmt.Errorf("%w: %d keys in lanes for %d", ErrNoFit, len(p.Hashes), l.capacity)
+		}
+		used |= 1 << free
+		l.split |= 1 << p.Slot
+		l.second[p.Slot] = uint8(free)
+	}
+	return nil
+}
+
 // check refuses what would make wrong lanes: a slot that has no lane in a row or gets two, and one that is covered while
 // nobody fills its lane, which would then deny every key.
 func (l *Lanes) check(keep uint64, parts []Part) error {
 	filled := keep
 	for _, p := range parts {
-		if p.Slot < 0 || p.Slot >= 64*l.words/l.kind.cellBits() || filled>>p.Slot&1 != 0 {
+		if p.Slot < 0 || p.Slot >= l.lanes() || filled>>p.Slot&1 != 0 {
 			return fmt.Errorf("%w: slot %d is given twice or has no lane", ErrBuild, p.Slot)
 		}
 		filled |= 1 << p.Slot
@@ -123,21 +170,41 @@ func (b *Builder) before(kind Kind, parts []Part) error {
 // fill writes the lanes of the parts.
 func (b *Builder) fill(l *Lanes, parts []Part) error {
 	for _, p := range parts {
-		var err error
-		switch l.kind {
-		case Fuse8:
-			err = fillLane(l, p, &b.peel, &b.cells8)
-		case Fuse16:
-			err = fillLane(l, p, &b.peel, &b.cells16)
-		case Fuse32:
-			err = fillLane(l, p, &b.peel, &b.cells32)
-		}
-		if err != nil {
-			return err
-		}
 		l.keys[p.Slot] = len(p.Hashes)
+		if l.split>>p.Slot&1 == 0 {
+			if err := b.fillOne(l, p); err != nil {
+				return err
+			}
+			continue
+		}
+		for which, lane := range []int{p.Slot, int(l.second[p.Slot])} {
+			b.half = b.half[:0]
+			for _, h := range p.Hashes {
+				if h&1 == uint64(which) {
+					b.half = append(b.half, h)
+				}
+			}
+			if len(b.half) > l.capacity {
+				return fmt.Errorf("%w: half a bucket of %d keys in lanes for %d", ErrNoFit, len(b.half), l.capacity)
+			}
+			if err := b.fillOne(l, Part{lane, b.half}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// fillOne writes one lane.
+func (b *Builder) fillOne(l *Lanes, p Part) error {
+	switch l.kind {
+	case Fuse8:
+		return fillLane(l, p, &b.peel, &b.cells8)
+	case Fuse16:
+		return fillLane(l, p, &b.peel, &b.cells16)
+	default:
+		return fillLane(l, p, &b.peel, &b.cells32)
+	}
 }
 
 // fillLane settles the keys of one bucket and writes its cells. Every key is asked for before the lane counts as built.

@@ -34,7 +34,7 @@ func has(t *testing.T, what string, s *Set, l *Lanes, mask uint64, keys [][]uint
 	for m := mask; m != 0; m &= m - 1 {
 		slot := bits.TrailingZeros64(m)
 		for _, h := range keys[slot] {
-			if l.maybes(h)>>slot&1 == 0 {
+			if l.merge(h, l.maybes(h), 1<<slot) == 0 {
 				t.Fatalf("%s: lane %d denies its key %#x", what, slot, h)
 			}
 		}
@@ -80,7 +80,7 @@ func TestLanesNeverDenyAKey(t *testing.T) {
 			has(t, "all new", s, l, mask, keys)
 			for range 5 {
 				base, laned := s.Lanes()
-				fresh := rng.Uint64() & (1<<slots - 1)
+				fresh := (rng.Uint64() | base.Split()) & (1<<slots - 1)
 				for m := fresh; m != 0; m &= m - 1 {
 					slot := bits.TrailingZeros64(m)
 					s.Install(slot, mustBuild(t, &b, kind, []uint64{1}))
@@ -257,7 +257,7 @@ func TestLanesRefused(t *testing.T) {
 	addLanes := func(b *Builder, keep uint64, parts []Part) func() (*Lanes, error) {
 		return func() (*Lanes, error) { l, _, err := b.AddLanes(base, keep, parts, cover); return l, err }
 	}
-	large := []Part{{0, both[0].Hashes}, {1, distinctHashes(rng, base.Capacity()+1)}}
+	large := []Part{{0, both[0].Hashes}, {1, distinctHashes(rng, 2*base.Capacity()+1)}}
 	for what, c := range map[string]struct {
 		build func() (*Lanes, error)
 		want  string
@@ -277,7 +277,7 @@ func TestLanesRefused(t *testing.T) {
 		"added, kept too":   {addLanes(&b, 0b11, both[1:]), "slot 1 is given twice", ErrBuild},
 		"added, not there":  {addLanes(&b, 0b111, nil), "kept", ErrBuild},
 		"added, no such":    {addLanes(&b, 0b11, []Part{{64, nil}}), "slot 64", ErrBuild},
-		"added, too large":  {addLanes(&b, 0, large), fmt.Sprintf("%d keys in lanes for %d", base.Capacity()+1, base.Capacity()), ErrNoFit},
+		"added, too large":  {addLanes(&b, 0, large), fmt.Sprintf("%d keys in lanes for %d", 2*base.Capacity()+1, base.Capacity()), ErrNoFit},
 		"a hash twice":      {newLanes(&b, Fuse8, 4, repeated(both, 2)), "slot 1 was given a hash twice", ErrBuild},
 		"a hash four times": {newLanes(&b, Fuse8, 4, repeated(both, 4)), "slot 1 was given a hash twice", ErrBuild},
 		"added, twice":      {addLanes(&b, 0, repeated(both, 2)), "slot 1 was given a hash twice", ErrBuild},
@@ -342,7 +342,7 @@ func TestLanesAreReadWhileOthersAreBuiltFromThem(t *testing.T) {
 				}
 				for range 100 { // a reader, too
 					slot := rng.IntN(16)
-					if h := fresh[slot][rng.IntN(len(fresh[slot]))]; l.maybes(h)>>slot&1 == 0 {
+					if h := fresh[slot][rng.IntN(len(fresh[slot]))]; l.merge(h, l.maybes(h), 1<<slot) == 0 {
 						t.Errorf("lane %d denies %#x", slot, h)
 					}
 				}

@@ -42,14 +42,29 @@ func (s *Set) Probe(hashes []uint64, ask uint64, out []Hit) []Hit {
 	}
 	if m := ask & s.laned; m != 0 {
 		out = slices.Grow(out, len(hashes)+1)
-		n := probeLanes(s.lanes, m, hashes, out[len(out):cap(out)])
-		out = out[:len(out)+n]
+		n := probeLanes(s.lanes, s.lanes.lanesOf(m), hashes, out[len(out):cap(out)])
+		at := len(out)
+		out = out[:at+n]
+		if s.lanes.split&m != 0 {
+			out = out[:at+s.mergeLanes(hashes, m, out[at:])]
+		}
 	}
 	for m := ask & s.filtered &^ s.laned; m != 0; m &= m - 1 {
 		out = s.probeAlone(bits.TrailingZeros64(m), hashes, out)
 	}
 	s.hits += uint64(len(out) - from)
 	return out
+}
+
+// mergeLanes makes hits of slots out of hits of lanes, and says how many are left.
+func (s *Set) mergeLanes(hashes []uint64, slots uint64, hits []Hit) (n int) {
+	for _, h := range hits {
+		if h.Mask = s.lanes.merge(hashes[h.Pos], h.Mask, slots); h.Mask != 0 {
+			hits[n] = h
+			n++
+		}
+	}
+	return n
 }
 
 // probeAlone asks the filter of one slot.
