@@ -52,6 +52,9 @@ func ratio(a, b float64) *float64 {
 func perBucket(e *core.Engine) []results.PerBucket {
 	var out []results.PerBucket
 	for _, d := range e.Drops() {
+		if d.Rows == 0 && d.BucketBook == (core.BucketBook{}) {
+			continue // a run that was still being written when its bucket went
+		}
 		out = append(out, results.PerBucket{Epoch: d.Epoch, Rows: d.Rows, Left: d.Left, Lookups: int64(d.Lookups),
 			FalsePositives: int64(d.FalsePositives), StalePositives: int64(d.Stale)})
 	}

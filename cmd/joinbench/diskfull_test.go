@@ -252,7 +252,7 @@ func TestDiskFull(t *testing.T) {
 			memory, sync string
 			free         int64  // at the start
 			inside       bool   // the results are on the same disk
-			while        string // what was being written
+			while, or    string // what was being written
 		}{
 			{name: "filled", width: "3m", tasks: 1, memory: "16MiB", sync: "interval", free: diskSize},
 			{name: "filled, results there too", width: "3m", tasks: 1, memory: "16MiB", sync: "batch", free: diskSize, inside: true},
@@ -260,8 +260,9 @@ func TestDiskFull(t *testing.T) {
 			// One bucket takes all: nothing is sealed, and the log is larger than the disk.
 			{name: "log", width: "2h", tasks: 1, memory: "256MiB", sync: "none", free: 28 << 20, while: ".log: No space"},
 			{name: "three logs", width: "2h", tasks: 3, memory: "256MiB", sync: "batch", free: 30 << 20},
-			// The log has its place, and the first table does not find one.
-			{name: "seal", width: "16m30s", tasks: 1, memory: "256MiB", sync: "none", free: 36 << 20, while: "/ingest-"},
+			// The log has its place, and the first table does not find one; or, if the helper that writes it gets little time, the
+			// table takes the log's.
+			{name: "seal", width: "16m30s", tasks: 1, memory: "256MiB", sync: "none", free: 36 << 20, while: "/ingest-", or: ".log: No space"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if testing.Short() && c.name != "filled" && c.name != "three tasks" {
@@ -287,7 +288,7 @@ func TestDiskFull(t *testing.T) {
 				} else {
 					o.wantFull(t, what)
 				}
-				if !strings.Contains(o.err, c.while) {
+				if !strings.Contains(o.err, c.while) && (c.or == "" || !strings.Contains(o.err, c.or)) {
 					t.Errorf("it did not run full at %q: %s", c.while, o.err)
 				}
 				batch, bytes := committed(t, state)
