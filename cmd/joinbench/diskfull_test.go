@@ -252,7 +252,7 @@ func TestDiskFull(t *testing.T) {
 			memory, sync string
 			free         int64  // at the start
 			inside       bool   // the results are on the same disk
-			while, or    string // what was being written
+			while        string // what was being written
 		}{
 			{name: "filled", width: "3m", tasks: 1, memory: "16MiB", sync: "interval", free: diskSize},
 			{name: "filled, results there too", width: "3m", tasks: 1, memory: "16MiB", sync: "batch", free: diskSize, inside: true},
@@ -260,9 +260,9 @@ func TestDiskFull(t *testing.T) {
 			// One bucket takes all: nothing is sealed, and the log is larger than the disk.
 			{name: "log", width: "2h", tasks: 1, memory: "256MiB", sync: "none", free: 28 << 20, while: ".log: No space"},
 			{name: "three logs", width: "2h", tasks: 3, memory: "256MiB", sync: "batch", free: 30 << 20},
-			// The log has its place, and the first table does not find one; or, if the helper that writes it gets little time, the
-			// table takes the log's.
-			{name: "seal", width: "16m30s", tasks: 1, memory: "256MiB", sync: "none", free: 36 << 20, while: "/ingest-", or: ".log: No space"},
+			// The log has its place, and the first table does not find one. Which of the files meets the end of the disk is a matter
+			// of who runs when: the run's table, the log, or a table of the journal.
+			{name: "seal", width: "16m30s", tasks: 1, memory: "256MiB", sync: "none", free: 36 << 20, while: "No space left on device"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if testing.Short() && c.name != "filled" && c.name != "three tasks" {
@@ -288,7 +288,7 @@ func TestDiskFull(t *testing.T) {
 				} else {
 					o.wantFull(t, what)
 				}
-				if !strings.Contains(o.err, c.while) && (c.or == "" || !strings.Contains(o.err, c.or)) {
+				if !strings.Contains(o.err, c.while) {
 					t.Errorf("it did not run full at %q: %s", c.while, o.err)
 				}
 				batch, bytes := committed(t, state)
