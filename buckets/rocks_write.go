@@ -7,7 +7,6 @@ package buckets
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +37,8 @@ func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats
 	}
 	table, err := r.writeTable(path, rows, opts)
 	if err != nil {
-		return nil, table.RunStats, errors.Join(err, os.Remove(path))
+		_ = os.Remove(path) // what is wrong is said by err; the file may not even be there
+		return nil, table.RunStats, err
 	}
 	if err := failpoint.Hit(failpoint.SSTFinish); err != nil {
 		return nil, table.RunStats, err
