@@ -258,32 +258,19 @@ func (r *Rocks) iterate(h *grocksdb.ColumnFamilyHandle) (it *grocksdb.Iterator, 
 
 // ScanHashes implements Backend.
 func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
-	return r.scanHashes(f, dst, func(it *grocksdb.Iterator, buf []uint64, c *scanCarry) C.int64_t {
-		return C.int64_t(C.jb_scan_hashes(cptr(it), (*C.uint64_t)(&buf[0]), C.size_t(len(buf)), &c.last, &c.hasLast))
-	})
+	return r.ScanLive(f, nil, 0, dst)
 }
 
-// ScanLive implements Backend.
+// ScanLive implements Backend; used nil: all rows.
 func (r *Rocks) ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error) {
-	return r.scanHashes(f, dst, func(it *grocksdb.Iterator, buf []uint64, c *scanCarry) C.int64_t {
-		return C.jb_scan_live(cptr(it), (*C.uint64_t)(unsafe.SliceData(used)), C.uint32_t(rows), (*C.uint64_t)(&buf[0]),
-			C.size_t(len(buf)), &c.last, &c.hasLast)
-	})
-}
-
-// scanCarry is what a scan takes along from one stretch to the next.
-type scanCarry struct {
-	last    C.uint64_t
-	hasLast C.int
-}
-
-func (r *Rocks) scanHashes(f Family, dst []uint64, next func(*grocksdb.Iterator, []uint64, *scanCarry) C.int64_t) ([]uint64, error) {
 	it, end := r.iterate(f.(*rocksFamily).handle)
 	defer end()
 	buf := make([]uint64, 4096)
-	var carry scanCarry
+	var last C.uint64_t
+	var hasLast C.int
 	for it.SeekToFirst(); ; {
-		n := next(it, buf, &carry)
+		n := C.jb_scan_hashes(cptr(it), (*C.uint64_t)(unsafe.SliceData(used)), C.uint32_t(rows), (*C.uint64_t)(&buf[0]),
+			C.size_t(len(buf)), &last, &hasLast)
 		if n < 0 {
 			return dst, errors.Join(it.Err(), fmt.Errorf("%w: a value that is none, or with rows that its bucket has not", ErrEntry))
 		}

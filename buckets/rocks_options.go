@@ -55,6 +55,10 @@ func (r *Rocks) makeOptions() {
 	o.SetStatsPersistPeriodSec(0)
 	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
 
+	if r.shared.bloom {
+		o.EnableStatistics() // how often it was wrong
+		o.SetStatisticsLevel(grocksdb.StatisticsLevelExceptHistogramOrTimers)
+	}
 	r.blockOpts, r.bucketOpts = r.sealedOptions(), r.sealedOptions()
 	C.jb_hash_tables(cptr(r.bucketOpts), KeySize, 8) // and it reads block tables still
 
@@ -88,8 +92,6 @@ func (r *Rocks) sealedOptions() *grocksdb.Options {
 	table.SetFormatVersion(5)
 	if r.shared.bloom {
 		table.SetFilterPolicy(grocksdb.NewBloomFilterFull(bloomBits)) // which the table options own from here on
-		r.dbOpts.EnableStatistics()                                   // how often it was wrong
-		r.dbOpts.SetStatisticsLevel(grocksdb.StatisticsLevelExceptHistogramOrTimers)
 	}
 	o.SetBlockBasedTableFactory(table)
 	destroy(&liveC.tableOptions, table)

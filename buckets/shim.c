@@ -112,22 +112,6 @@ int jb_write(jb_store* s, const char* journal_key, const char* record, size_t re
   return *err == NULL ? 0 : -1;
 }
 
-size_t jb_scan_hashes(void* iter, uint64_t* out, size_t cap, uint64_t* last, int* has_last) {
-  size_t n = 0;
-  rocksdb_iterator_t* it = iter;
-  for (; n < cap && rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
-    size_t len = 0;
-    const unsigned char* k = (const unsigned char*)rocksdb_iter_key(it, &len);
-    uint64_t h = 0;
-    for (size_t i = 0; i < 8 && i < len; i++) h = h << 8 | k[i];
-    if (*has_last && h == *last) continue;
-    out[n++] = h;
-    *last = h;
-    *has_last = 1;
-  }
-  return n;
-}
-
 static uint32_t u32(const unsigned char* p) {
   uint32_t v;
   memcpy(&v, p, 4);
@@ -149,8 +133,8 @@ static int has_live(const unsigned char* v, size_t len, const uint64_t* used, ui
   return 0;
 }
 
-int64_t jb_scan_live(void* iter, const uint64_t* used, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
-                     int* has_last) {
+int64_t jb_scan_hashes(void* iter, const uint64_t* used, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
+                       int* has_last) {
   size_t n = 0;
   rocksdb_iterator_t* it = iter;
   for (; n < cap && rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
@@ -159,10 +143,12 @@ int64_t jb_scan_live(void* iter, const uint64_t* used, uint32_t rows, uint64_t* 
     uint64_t h = 0;
     for (size_t i = 0; i < 8 && i < len; i++) h = h << 8 | k[i];
     if (*has_last && h == *last) continue;
-    const unsigned char* v = (const unsigned char*)rocksdb_iter_value(it, &len);
-    int live = has_live(v, len, used, rows);
-    if (live < 0) return live;
-    if (live == 0) continue;
+    if (used != NULL) {
+      const unsigned char* v = (const unsigned char*)rocksdb_iter_value(it, &len);
+      int live = has_live(v, len, used, rows);
+      if (live < 0) return live;
+      if (live == 0) continue;
+    }
     out[n++] = h;
     *last = h;
     *has_last = 1;
