@@ -32,9 +32,9 @@ func (t *Task) layLanes() {
 			return
 		}
 	}
-	lanes, _ := t.set.Lanes()
+	lanes, laned := t.set.Lanes()
 	if lanes != nil {
-		alone |= lanes.Split() & t.set.Filtered() // the bucket that comes may need their second lane
+		alone |= lanes.Split() & laned // the bucket that comes may need their second lane
 	}
 	j := t.startLanes(alone)
 	if lanes != nil && alone>>newest&1 != 0 && t.set.Keys(newest) > lanes.Capacity() {

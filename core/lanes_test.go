@@ -83,23 +83,21 @@ func TestLanesChangeNothing(t *testing.T) {
 	}
 }
 
+// only is n for one epoch and another number for the rest.
+func only(epoch, n, rest int) func(e int) int {
+	return func(e int) int {
+		if e == epoch {
+			return n
+		}
+		return rest
+	}
+}
+
 // TestLargeBucketBecomesALaneLater: a bucket with more keys than the lanes were made for stands alone until the next is
 // sealed. By then most of its rows are used, and it becomes a lane of the others; the lanes do not grow.
 func TestLargeBucketBecomesALaneLater(t *testing.T) {
 	const large, n, used = 4, 200, 170
-	per := func(e int) int {
-		if e == large {
-			return n
-		}
-		return 50
-	}
-	ask := func(e int) int {
-		if e == large {
-			return used
-		}
-		return 0
-	}
-	cfg, a, b := streamLoad(8, per, ask)
+	cfg, a, b := streamLoad(8, only(large, n, 50), only(large, used, 0))
 	sink := &joined{}
 	e := open(t, cfg, memStores(1), newScript(t, 16, a, b), sink)
 	task := e.tasks[0]
@@ -143,19 +141,7 @@ func TestLargeBucketBecomesALaneLater(t *testing.T) {
 // bucket besides its own, and one alone when the next is sealed. The outputs are those without lanes.
 func TestLargeBucketTakesTwoLanes(t *testing.T) {
 	const large, n, used = 4, 1700, 1200
-	per := func(e int) int {
-		if e == large {
-			return n
-		}
-		return 1000
-	}
-	ask := func(e int) int {
-		if e == large {
-			return used
-		}
-		return 0
-	}
-	cfg, a, b := streamLoad(8, per, ask)
+	cfg, a, b := streamLoad(8, only(large, n, 1000), only(large, used, 0))
 	sink := &joined{}
 	e := open(t, cfg, memStores(1), newScript(t, 64, a, b), sink)
 	task := e.tasks[0]
