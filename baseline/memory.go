@@ -34,7 +34,7 @@ type event struct {
 	pairs int    // one-to-many: how often it has paired
 }
 
-// NewMemory makes an empty one. The configuration is the engine's: window, width, cardinality and KeepUnmatched count.
+// NewMemory makes an empty one. The configuration is the engine's: window, width, cardinality and WantA count.
 func NewMemory(cfg *core.Config) *Memory {
 	return &Memory{cfg: cfg, waiting: map[string]*event{}, buckets: map[int64][]*event{}}
 }
@@ -124,7 +124,7 @@ func (m *Memory) Ask(b []core.Rows) error {
 		for _, row := range rows.Index() {
 			if head := m.waiting[string(c.Key(row))]; head != nil && m.pair(c, row, pos, head) {
 				// it has its A
-			} else if m.cfg.KeepUnmatched {
+			} else if m.cfg.WantB {
 				m.found.UnmatchedB = append(m.found.UnmatchedB, core.Ref{Chunk: c, Row: row})
 			}
 			pos++
@@ -148,7 +148,7 @@ func (m *Memory) pair(c *core.Chunk, row, pos uint32, head *event) bool {
 			m.remove(e, before)
 			e.gone = true
 			m.used = append(m.used, e)
-		} else if m.cfg.KeepUnmatched {
+		} else if m.cfg.WantA {
 			e.pairs++
 			m.used = append(m.used, e)
 		}
@@ -159,7 +159,7 @@ func (m *Memory) pair(c *core.Chunk, row, pos uint32, head *event) bool {
 
 // CloseBelow implements core.Joiner.
 func (m *Memory) CloseBelow(floor int64) error {
-	if !m.cfg.KeepUnmatched {
+	if !m.cfg.WantA {
 		return nil
 	}
 	for _, epoch := range m.below(floor) {

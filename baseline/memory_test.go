@@ -127,7 +127,7 @@ func TestMemoryEqualsModel(t *testing.T) {
 	for i := range uint64(200) {
 		seed := *seedFlag + i
 		r := rand.New(rand.NewPCG(seed, 7))
-		cfg := core.Config{Before: r.Int64N(40), After: r.Int64N(100), Width: 1 + r.Int64N(60), KeepUnmatched: r.IntN(2) == 0,
+		cfg := core.Config{Before: r.Int64N(40), After: r.Int64N(100), Width: 1 + r.Int64N(60), WantA: r.IntN(2) == 0, WantB: r.IntN(2) == 0,
 			Cardinality: core.Cardinality(r.IntN(2))}
 		tr := &trial{t: t, r: r, m: NewMemory(&cfg), model: model{cfg: &cfg}, keys: 1 + r.IntN(30), now: 1000}
 		for batch := range 60 {
@@ -193,8 +193,11 @@ func (tr *trial) check(wantPairs, wantVain []string, floor int64) bool {
 	must(tr.t, tr.m.CloseBelow(floor))
 	copied := model{tr.model.cfg, slices.Clone(tr.model.as)}
 	wantClosed := copied.close(floor)
-	if !tr.model.cfg.KeepUnmatched {
-		wantVain, wantClosed = nil, nil
+	if !tr.model.cfg.WantA {
+		wantClosed = nil
+	}
+	if !tr.model.cfg.WantB {
+		wantVain = nil
 	}
 	f := tr.m.Found()
 	var pairs, vain, closed []string

@@ -254,7 +254,7 @@ func (e *Engine) collect(b *batch) {
 	} else {
 		e.merge()
 	}
-	if e.cfg.KeepUnmatched {
+	if e.cfg.WantA {
 		for _, r := range b.closed {
 			o.UnmatchedA = append(o.UnmatchedA, entryOf(r))
 		}

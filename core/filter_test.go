@@ -35,7 +35,7 @@ func sealedLoad(perBucket, probes int) (cfg *Config, a, b []scriptPart) {
 		}
 		bs = append(bs, e)
 	}
-	cfg = &Config{After: 1030, MaxSpread: 470, Width: 100, Slots: 16, Filter: fusefilter.Fuse8, BatchSize: len(as), KeepUnmatched: true,
+	cfg = &Config{After: 1030, MaxSpread: 470, Width: 100, Slots: 16, Filter: fusefilter.Fuse8, BatchSize: len(as), WantA: true, WantB: true,
 		Inline: true}
 	return cfg, []scriptPart{part(0, as...)}, []scriptPart{part(0, bs...)}
 }

@@ -44,7 +44,7 @@ func TestNoIteratorForAnEvent(t *testing.T) {
 			b = append(b, ev("sabsent"+seqKey(i), int64(i)*10*500/int64(n)*100))
 		}
 		cfg := &Config{Before: 1000, After: 1000, MaxSpread: 10_000, Width: 1000, Slots: 32, Filter: fusefilter.Fuse16, Summary: c.lanes, BatchSize: 4096,
-			KeepUnmatched: wanted, Drain: true}
+			WantA: wanted, WantB: wanted, Drain: true}
 		var made atomic.Int64
 		stores := []buckets.Backend{&iterators{buckets.NewMemBackend(), &made}}
 		sink := &joined{}

@@ -19,7 +19,7 @@ type Joiner interface {
 	Store(a []Rows) error
 	// Ask pairs B in their order, each with the A that rule 2 names.
 	Ask(b []Rows) error
-	// CloseBelow lists the A of epochs below the floor that never paired, if Config.KeepUnmatched.
+	// CloseBelow lists the A of epochs below the floor that never paired, if Config.WantA.
 	CloseBelow(floor int64) error
 	// Found is what the batch gave, valid until the next Begin.
 	Found() Found

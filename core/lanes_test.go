@@ -30,7 +30,7 @@ func streamLoad(epochs int, per, ask func(epoch int) int) (cfg *Config, a, b []s
 		}
 	}
 	as = append(as, ev("far", int64(epochs*100)))
-	cfg = &Config{After: 1030, MaxSpread: 10, Width: 100, Slots: 16, Filter: fusefilter.Fuse16, BatchSize: 20, KeepUnmatched: true,
+	cfg = &Config{After: 1030, MaxSpread: 10, Width: 100, Slots: 16, Filter: fusefilter.Fuse16, BatchSize: 20, WantA: true, WantB: true,
 		Summary: true, Inline: true}
 	return cfg, []scriptPart{part(0, as...)}, []scriptPart{part(0, bs...)}
 }

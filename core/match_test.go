@@ -124,7 +124,7 @@ func TestEarliestAcrossStates(t *testing.T) {
 		{OneToMany, []string{"a0.0+b0.0", "a0.0+b0.1", "a0.0+b0.2", "a0.0+b0.3"}},
 	} {
 		cfg := &Config{Before: 300, After: 1000, Cardinality: c.cardinality, MaxSpread: 400, Width: 100, Slots: 18, Filter: fusefilter.Fuse16,
-			BatchSize: 1, KeepUnmatched: true}
+			BatchSize: 1, WantA: true, WantB: true}
 		a := part(0, ev("k", 120), ev("x", 200), ev("k", 250), ev("x", 330), ev("k", 640), ev("x", 690))
 		b := times(0, "k", 350, 360, 370, 380)
 		sink := &joined{}
@@ -210,13 +210,13 @@ func TestWeakHash(t *testing.T) {
 	joinAll(t, cfg, a, b, "a0.1+b0.0", "a0.0+b0.1", "a0.2+b0.3", "a0.3+b0.4", "a0.4+b0.5", "a0.5+b0.6")
 }
 
-// TestUnmatched: with KeepUnmatched every event that had no partner comes out once: those that are stored when their
+// TestUnmatched: with WantA and WantB every event that had no partner comes out once: those that are stored when their
 // bucket is over, those that come for a bucket that is over at once; without Drain the others stay.
 func TestUnmatched(t *testing.T) {
 	a := []scriptPart{part(0, ev("k1", 10), ev("k2", 20), ev("k3", 700), bad(NullKey, 701)), part(1, ev("k9", 690))}
 	b := []scriptPart{part(0, ev("k1", 15), ev("k1", 16), ev("z", 400), ev("k3", 800), bad(NullKey, 801))}
 	for _, drain := range []bool{true, false} {
-		cfg := &Config{Before: 5, After: 150, MaxSpread: 300, Width: 50, Slots: 16, BatchSize: 1, KeepUnmatched: true, Inline: true, Drain: drain}
+		cfg := &Config{Before: 5, After: 150, MaxSpread: 300, Width: 50, Slots: 16, BatchSize: 1, WantA: true, WantB: true, Inline: true, Drain: drain}
 		src, sink := newScript(t, 1, a, b), &joined{}
 		e := open(t, cfg, memStores(1), src, sink)
 		must(t, e.Run(context.Background()))
@@ -260,7 +260,7 @@ func TestPending(t *testing.T) {
 // TestStaysPending: B06. Without Drain an A whose B side never says anything waits on.
 func TestStaysPending(t *testing.T) {
 	for name, b := range map[string][]scriptPart{"no partition": nil, "an empty partition": {part(0)}} {
-		cfg := &Config{After: 10, MaxSpread: 20, Width: 10, Slots: 4, BatchSize: 10, KeepUnmatched: true, Inline: true}
+		cfg := &Config{After: 10, MaxSpread: 20, Width: 10, Slots: 4, BatchSize: 10, WantA: true, WantB: true, Inline: true}
 		sink := &joined{}
 		e := open(t, cfg, memStores(1), newScript(t, 1, []scriptPart{times(0, "k", 5)}, b), sink)
 		must(t, e.Run(context.Background()))

@@ -43,12 +43,12 @@ func expect(cfg *Config, s *script) *expected {
 				break
 			}
 		}
-		if !paired && cfg.KeepUnmatched {
+		if !paired && cfg.WantB {
 			x.unmatchedB = append(x.unmatchedB, b.id)
 		}
 	}
 	for _, a := range as {
-		if !a.used && cfg.KeepUnmatched {
+		if !a.used && cfg.WantA {
 			x.unmatchedA = append(x.unmatchedA, a.id)
 		}
 	}
@@ -103,7 +103,7 @@ func randomLoad(r *rand.Rand, n int) *load {
 	l := &load{tasks: 1 + r.IntN(4), chunk: 1 + r.IntN(60)}
 	c := &l.cfg
 	*c = Config{Before: r.Int64N(60) * r.Int64N(2), After: r.Int64N(200), Grace: r.Int64N(30) * r.Int64N(2), Slots: 2 + r.IntN(15),
-		Filter: fusefilter.Kind(r.IntN(5)), ArenaBytes: []int64{0, 0, 1 << 9, 1 << 12}[r.IntN(4)], Summary: r.IntN(2) == 0, Cardinality: Cardinality(r.IntN(2)), KeepUnmatched: r.IntN(2) == 0,
+		Filter: fusefilter.Kind(r.IntN(5)), ArenaBytes: []int64{0, 0, 1 << 9, 1 << 12}[r.IntN(4)], Summary: r.IntN(2) == 0, Cardinality: Cardinality(r.IntN(2)), WantA: r.IntN(2) == 0, WantB: r.IntN(2) == 0,
 		BatchSize: []int{1, 2, 7, 50, 1000}[r.IntN(5)], Drain: true, Inline: r.IntN(2) == 0}
 	c.MaxSpread = c.Before + c.Grace + 1 + r.Int64N(100)
 	c.Width = leastWidth(c) + r.Int64N(2)*r.Int64N(200)

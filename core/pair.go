@@ -34,14 +34,14 @@ func (t *Task) pair(rows []slice) error {
 		if found.entry != nil {
 			t.use(found)
 			t.matches = append(t.matches, Match{Ref: ref, pos: pos, Entry: found.entry})
-			if t.cfg.KeepUnmatched {
+			if t.cfg.WantB {
 				t.vain(rows, next, int(pos))
 				next = int(pos) + 1
 			}
 		}
 		i = end
 	}
-	if t.cfg.KeepUnmatched {
+	if t.cfg.WantB {
 		t.vain(rows, next, len(t.hashes))
 	}
 	return nil
@@ -86,7 +86,7 @@ type found struct {
 
 // use consumes the A of a pair. In one-to-many it stays; the mark is only needed to know who never paired.
 func (t *Task) use(f found) {
-	if t.cfg.Cardinality == OneToOne || t.cfg.KeepUnmatched {
+	if t.cfg.Cardinality == OneToOne || t.cfg.WantA {
 		t.ring.Use(f.bucket, f.row)
 	}
 }

@@ -30,7 +30,7 @@ func TestSpill(t *testing.T) {
 		"one-to-many": {Inline: true, Filter: fusefilter.Fuse8, Cardinality: OneToMany},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg.After, cfg.MaxSpread, cfg.Width, cfg.Slots, cfg.BatchSize, cfg.KeepUnmatched = 3*n, 3*n, 5*n, 4, 256, true
+			cfg.After, cfg.MaxSpread, cfg.Width, cfg.Slots, cfg.BatchSize, cfg.WantA, cfg.WantB = 3*n, 3*n, 5*n, 4, 256, true, true
 			right, whole := runAll(t, &cfg, 1, newScript(t, 512, a, b))
 			cfg.ArenaBytes = limit
 			stores, sink := memStores(1), &joined{}

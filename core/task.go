@@ -293,7 +293,7 @@ func (t *Task) askIndex(x *fusefilter.OpenIndex, slot int, in place) {
 
 // close hands over the A that end with the buckets below a floor and never paired, if that is wanted.
 func (t *Task) close(floor int64) error {
-	if !t.cfg.KeepUnmatched {
+	if !t.cfg.WantA {
 		return nil
 	}
 	for _, b := range t.dueBelow(floor) {

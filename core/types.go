@@ -56,9 +56,33 @@ type Chunk struct {
 	KeyOff    []uint32
 	Body      []byte
 	BodyOff   []uint32
-	Hash      []uint64 // scratch of the engine
+	// Flags of the rows, for joins that need them; nil: none.
+	Flags []RowFlags
+	// Wanted is how many B complete the group of an A (rule 19, collect: {count: …}), 0 if that is no whole number from 1 to
+	// MaxWanted; nil: there are no counts.
+	Wanted []uint32
+	Hash   []uint64 // scratch of the engine
 
 	Owner any // the source's own
+}
+
+// RowFlags say what a decoder saw in a record beside key, time and body.
+type RowFlags uint8
+
+// What a B may say.
+const (
+	// Ends: the field of complete_on has its value (rule 18).
+	Ends RowFlags = 1 << iota
+	// Marks: the field of collect: {marker: …} has its value (rule 19).
+	Marks
+)
+
+// FlagsOf are the flags of a row.
+func (c *Chunk) FlagsOf(row uint32) RowFlags {
+	if c.Flags == nil {
+		return 0
+	}
+	return c.Flags[row]
 }
 
 // Key is the type-tagged key of a row.
@@ -109,20 +133,54 @@ type Reject struct {
 	Fate Fate
 }
 
-// Match is a pair: the B and the stored entry (buckets.ParseEntry) of its A.
+// Match is a pair: the event that asked, which is a B unless B wait (ProbeWait), and the stored entry (buckets.ParseEntry)
+// of the other side.
 type Match struct {
 	Ref
-	pos   uint32 // order of the B in its batch
+	pos   uint32 // order of the asking event in its batch
+	Kind  MatchKind
 	Entry []byte
 }
 
-// Output is what one batch has to say. Everything in it is valid until the sink returns.
+// MatchKind says what comes out of a match beside a plain pair, or in its place; in this order.
+type MatchKind uint8
+
+// The kinds.
+const (
+	// NullFirst: the null row of Entry (rule 17), which did not come before.
+	NullFirst MatchKind = 1 << iota
+	// Tombstone: one for the null row of Entry that came before (retract).
+	Tombstone
+	// Corrected: the pair says that it corrects a null row.
+	Corrected
+	// NullOnly: the null row of Entry as its end and no pair (complete_on with emit: unmatched).
+	NullOnly
+)
+
+// Group is one A with all the B that it collected (rule 19).
+type Group struct {
+	Kind     MatchKind // NullFirst, Tombstone and Corrected, as of a pair
+	Complete bool
+	Wanted   uint32   // as Chunk.Wanted
+	A        []byte   // entry
+	B        [][]byte // entries, in the order (time, partition, offset); at least one
+}
+
+// Output is what one batch has to say, or a part of it: a batch with more than MaxMatches pairs comes in several parts,
+// and the lists after Groups are in the last of them. Everything in it is valid until the sink returns.
 type Output struct {
-	Matches    []Match
-	Rejects    []Reject
-	NullKeys   []Reject // counted, and emitted unmatched by joins that do
-	UnmatchedB []Ref    // B that asked in vain, if wanted
-	UnmatchedA [][]byte // entries that closed without a partner, if wanted
+	Matches []Match
+	Groups  []Group  // complete ones first, then those that closed
+	Early   [][]byte // A whose null row comes out early, by time (rule 17)
+
+	Rejects  []Reject
+	NullKeys []Reject // counted, and emitted unmatched by joins that do
+
+	// Events that closed without a partner, if wanted (Config.WantA, WantB), each once (rule 16): B that asked in vain and
+	// do not wait, and entries of A and of waiting B.
+	UnmatchedB []Ref
+	UnmatchedA [][]byte
+	WaitedB    [][]byte
 }
 
 // Sink takes the results. Its methods are called by the engine's goroutine.
@@ -144,11 +202,50 @@ type Syncer interface{ Sync() error }
 // Cardinality of the join (rule 2).
 type Cardinality uint8
 
-// The cardinalities of this build.
+// The cardinalities.
 const (
 	OneToOne Cardinality = iota
 	OneToMany
+	ManyToMany
 )
+
+// Probe says when a B asks (rule 12).
+type Probe uint8
+
+// The ways: when every A that could match has come; at once, and then it waits; at once and never again.
+const (
+	ProbeAligned Probe = iota
+	ProbeWait
+	ProbeImmediate
+)
+
+// Collect says when the group of an A comes out (rule 19).
+type Collect uint8
+
+// The ways: no groups; at the close; with the nth B; with a marker.
+const (
+	CollectEager Collect = iota
+	CollectTimeout
+	CollectCount
+	CollectMarker
+)
+
+// Ending says what a B that ends its A gives (rule 18, complete_on.emit).
+type Ending uint8
+
+// The endings: there is no such B; the last pair; the null row unless the A has paired; neither.
+const (
+	EndNever Ending = iota
+	EndPair
+	EndUnmatched
+	EndNothing
+)
+
+// MaxWanted is the largest count that closes a group (rule 19).
+const MaxWanted = 999_999
+
+// MaxMatches is about how many pairs an Output has at most: 50 bytes each. A hot key streams (rule 20).
+const MaxMatches = 1 << 16
 
 // Config is the join's own part of the configuration; times in ms.
 type Config struct {
@@ -158,10 +255,16 @@ type Config struct {
 	Width         int64
 	Slots         int
 	Cardinality   Cardinality
+	Probe         Probe
+	Collect       Collect
+	CompleteOn    Ending
+	Early         int64 // null rows of A so long after their time (rule 17); 0: off
+	Retract       bool
+	MaxPending    int64 // entries that may wait (rule 20); 0: no limit
 	Filter        fusefilter.Kind
 	Summary       bool // filters of sealed buckets become lanes, which one look answers for
 	BatchSize     int
-	KeepUnmatched bool // fill Output.UnmatchedA and UnmatchedB
+	WantA, WantB  bool // fill Output.UnmatchedA; UnmatchedB and WaitedB
 	Drain         bool // partitions that have ended are left out, and the end closes everything (rule 15)
 	// Inline runs the helper's jobs in the task's own goroutine, so that every run swaps at the same batch.
 	Inline bool

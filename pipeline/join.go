@@ -89,7 +89,7 @@ func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 		c.core.BatchSize = jc.Batch
 	}
 	c.core.Drain = !jc.NoDrain
-	c.core.KeepUnmatched = jc.Unmatched != ""
+	c.core.WantA, c.core.WantB = jc.Unmatched != "", jc.Unmatched != ""
 	c.core.Inline, c.core.Hash, c.core.ArenaBytes, c.core.BuildFault = jc.Inline, jc.Hash, jc.ArenaBytes, jc.BuildFault
 	j := &fileJoin{JoinConfig: jc, c: c, tasks: jc.Config.TaskCount(jc.Cores)}
 	if jc.ArenaBytes == 0 {
