@@ -18,9 +18,9 @@ type Memory struct {
 	bytes   int64 // of the entries that wait
 
 	// The batch in progress: what Undo takes back.
-	added, used []*event
-	found       core.Found
-	stats       core.TaskStats
+	added, used, out []*event
+	found            core.Found
+	stats            core.TaskStats
 }
 
 // event is one A. Its bytes are never changed, so that key may point into them.
@@ -31,6 +31,7 @@ type event struct {
 	next  *event // of the same key, in the order of rule 2
 	last  *event // of the list; kept by its first
 	gone  bool   // one-to-one: it has paired
+	out   bool   // it came out without a partner
 	pairs int    // one-to-many: how often it has paired
 }
 
@@ -157,20 +158,28 @@ func (m *Memory) pair(c *core.Chunk, row, pos uint32, head *event) bool {
 	return false
 }
 
-// CloseBelow implements core.Joiner.
-func (m *Memory) CloseBelow(floor int64) error {
+// Release implements core.Joiner: A that never paired, by bucket and then as they came.
+func (m *Memory) Release(l core.Limits) error {
 	if !m.cfg.WantA {
 		return nil
 	}
-	for _, epoch := range m.below(floor) {
+	for _, epoch := range m.below(buckets.EpochOf(l.Closed+m.cfg.Width-1, m.cfg.Width)) {
 		for _, e := range m.buckets[epoch] {
-			if !e.gone && e.pairs == 0 {
+			if !e.gone && !e.out && e.pairs == 0 && e.time < l.Closed {
+				e.out = true
+				m.out = append(m.out, e)
 				m.found.UnmatchedA = append(m.found.UnmatchedA, e.entry)
 			}
 		}
 	}
 	return nil
 }
+
+// More and GoOn implement core.Joiner: a batch comes in one part.
+func (m *Memory) More() bool { return false }
+
+// GoOn implements core.Joiner.
+func (m *Memory) GoOn() error { return nil }
 
 // below lists the epochs under a floor, ascending.
 func (m *Memory) below(floor int64) []int64 {
@@ -189,6 +198,9 @@ func (m *Memory) Found() core.Found { return m.found }
 
 // Undo implements core.Joiner.
 func (m *Memory) Undo() {
+	for _, e := range m.out {
+		e.out = false
+	}
 	for _, e := range m.used {
 		if e.gone {
 			e.gone = false
@@ -230,7 +242,8 @@ func (m *Memory) Commit(uint64, []byte) error {
 func (m *Memory) forget() {
 	clear(m.added)
 	clear(m.used)
-	m.added, m.used = m.added[:0], m.used[:0]
+	clear(m.out)
+	m.added, m.used, m.out = m.added[:0], m.used[:0], m.out[:0]
 }
 
 // Maintain implements core.Joiner: buckets below the floor expire.

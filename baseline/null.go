@@ -31,8 +31,14 @@ func count(list []core.Rows) (rows uint64) {
 	return rows
 }
 
-// CloseBelow implements core.Joiner.
-func (n *Null) CloseBelow(int64) error { return nil }
+// Release implements core.Joiner.
+func (n *Null) Release(core.Limits) error { return nil }
+
+// More implements core.Joiner.
+func (n *Null) More() bool { return false }
+
+// GoOn implements core.Joiner.
+func (n *Null) GoOn() error { return nil }
 
 // Found implements core.Joiner.
 func (n *Null) Found() core.Found { return core.Found{} }

@@ -37,6 +37,7 @@ type Bucket struct {
 	log       []uint32  // rows used since then
 	touched   bool      // in the ring's list of this batch
 	bitsDirty bool      // bitmap differs from the checkpointed one
+	tmpKeep   bool
 }
 
 // run is one table of a bucket, in a family of its own.
@@ -122,6 +123,9 @@ func (b *Bucket) Touch(row uint32) byte {
 	}
 	return b.arena.touch(row - b.base)
 }
+
+// InRuns is how many of its rows are in runs, used ones too: rows from here on are in RAM.
+func (b *Bucket) InRuns() uint32 { return b.done }
 
 // Base is the row of the arena's first: Hashes()[i] is that of row Base()+i.
 func (b *Bucket) Base() uint32 { return b.base }

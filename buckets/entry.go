@@ -97,6 +97,9 @@ func compareEntries(a, b []byte) int {
 	return cmp.Compare(binary.LittleEndian.Uint64(a[16:]), binary.LittleEndian.Uint64(b[16:]))
 }
 
+// TimeOf is the event time of an entry, in ms.
+func TimeOf(entry []byte) int64 { return entryTime(entry) }
+
 func entryTime(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b[8:])) }
 
 func uvarintLen(v uint64) int {

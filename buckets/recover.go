@@ -191,7 +191,7 @@ func (r *Ring) recoverRuns() error {
 		if epoch < r.floor {
 			return fmt.Errorf("bucket %d has a mark, and is below the floor %d", epoch, r.floor)
 		}
-		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), pool: r.pool, arena: arena{pool: r.pool}}
+		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), pool: r.pool, arena: arena{pool: r.pool}, tmpKeep: r.opt.KeepUsed}
 		if err := b.decodeMark(value); err != nil {
 			return fmt.Errorf("damaged mark %q: %w", key, err)
 		}

@@ -150,7 +150,7 @@ func (r *Ring) Bucket(epoch int64) (*Bucket, error) {
 	case b == nil && epoch < r.floor:
 		return nil, fmt.Errorf("bucket %d is below the floor %d", epoch, r.floor)
 	case b == nil:
-		b = &Bucket{Epoch: epoch, Slot: slot, pool: r.pool, arena: arena{pool: r.pool}}
+		b = &Bucket{Epoch: epoch, Slot: slot, pool: r.pool, arena: arena{pool: r.pool}, tmpKeep: r.opt.KeepUsed}
 		r.slots[slot] = b
 	case b.Epoch != epoch:
 		return nil, fmt.Errorf("bucket %d: %w (%d)", epoch, ErrDisplaces, b.Epoch)

@@ -21,9 +21,10 @@ type Engine struct {
 	route   router
 	source  Source
 	sink    Sink
-	batch   uint64 // of the last commit
-	failed  bool   // a commit failed: some joiners may be ahead of the commit record
-	sync    Syncer // the sink, if each commit has to outlive a power cut
+	batch   uint64   // of the last commit
+	wm      [2]int64 // watermarks of it
+	failed  bool     // a commit failed: some joiners may be ahead of the commit record
+	sync    Syncer   // the sink, if each commit has to outlive a power cut
 	base    Counters
 	now     Counters // since this engine was made; Tasks is left empty
 	out     Output
@@ -77,13 +78,15 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 	if err != nil {
 		return nil, errors.Join(err, rings.close())
 	}
+	e.wm = e.gate.wm
+	let := cfg.limits(e.wm[B])
 	for _, r := range rings {
 		for slot := range cfg.Slots {
 			if b := r.AtSlot(slot); b != nil {
 				e.gate.live[slot] = b.Epoch
 			}
 		}
-		t := newTask(cfg, r)
+		t := newTask(cfg, r, let)
 		e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
 	}
 	if s, ok := sink.(Syncer); ok {
@@ -155,7 +158,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			return err
 		}
 		to := e.cfg.bounds(b.wm)
-		if idle = b.n == 0 && to.floor <= e.gate.floor; idle {
+		if idle = b.n == 0 && to.floor <= e.gate.floor && (b.wm == e.wm || !e.cfg.releases()); idle {
 			if b.starved {
 				continue
 			}
@@ -170,13 +173,14 @@ func (e *Engine) Run(ctx context.Context) error {
 // step takes one batch through: compute, hand over, commit, then seal and drop. If it fails before the commit, the
 // tasks are as the last one left them; if the commit fails, only Close is left to do.
 func (e *Engine) step(b *batch, to bounds) error {
-	if err := e.compute(b, to); err != nil {
+	if err := e.compute(b); err != nil {
 		return errors.Join(err, e.each(func(j Joiner, _ *taskPart) error { j.Undo(); return nil }))
 	}
 	if err := e.commit(); err != nil {
 		e.failed = true
 		return err
 	}
+	e.wm = b.wm
 	e.gate.advance(to.floor)
 	if err := e.maintain(to); err != nil {
 		return err
@@ -190,9 +194,10 @@ func (e *Engine) step(b *batch, to bounds) error {
 	return nil
 }
 
-// compute joins one batch and hands its results over.
-func (e *Engine) compute(b *batch, to bounds) error {
+// compute joins one batch and hands its results over, in parts if they are many.
+func (e *Engine) compute(b *batch) error {
 	e.route.split(b, e.everywhere)
+	limits := e.cfg.limits(b.wm[B])
 	err := e.each(func(j Joiner, part *taskPart) error {
 		j.Begin()
 		stats := j.Stats()
@@ -204,16 +209,31 @@ func (e *Engine) compute(b *batch, to bounds) error {
 		if err := j.Ask(part.rows[B]); err != nil {
 			return err
 		}
-		return j.CloseBelow(to.floor)
+		return j.Release(limits)
 	})
 	if err != nil {
 		return err
 	}
-	e.collect(b)
+	for e.more() {
+		e.collect()
+		if err := e.sink.Results(&e.out); err != nil {
+			return err
+		}
+		if err := e.each(func(j Joiner, _ *taskPart) error { return j.GoOn() }); err != nil {
+			return err
+		}
+	}
+	e.collect()
+	e.conclude(b)
 	if err := failpoint.Hit(failpoint.OutputBefore); err != nil {
 		return err
 	}
 	return e.sink.Results(&e.out)
+}
+
+// more says whether a joiner has not given everything of the batch.
+func (e *Engine) more() bool {
+	return slices.ContainsFunc(e.joiners, func(j Joiner) bool { return j.More() })
 }
 
 // maintain lets the joiners do what they do between batches.
@@ -244,35 +264,66 @@ func (e *Engine) each(fn func(Joiner, *taskPart) error) error {
 	return errors.Join(errs...)
 }
 
-// collect puts the joiners' results together, in the order of the B, and counts.
-func (e *Engine) collect(b *batch) {
+// collect puts together what the joiners found, in the order of the B, and counts it.
+func (e *Engine) collect() {
 	o := &e.out
-	o.Rejects, o.NullKeys = b.rejects, b.nulls
+	o.Rejects, o.NullKeys = nil, nil
 	if len(e.joiners) == 1 {
 		f := e.joiners[0].Found()
-		o.Matches, o.UnmatchedB, o.UnmatchedA = f.Matches, f.UnmatchedB, f.UnmatchedA
+		o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA = f.Matches, f.UnmatchedB, f.Early, f.UnmatchedA
 	} else {
 		e.merge()
 	}
+	n := &e.now
+	n.Matches += uint64(len(o.Matches))
+	n.Early += uint64(len(o.Early))
+	n.UnmatchedA += uint64(len(o.UnmatchedA))
+	n.UnmatchedB += uint64(len(o.UnmatchedB))
+	if e.cfg.Early > 0 || e.cfg.CompleteOn == EndUnmatched {
+		for i := range o.Matches {
+			n.countKind(o.Matches[i].Kind)
+		}
+	}
+}
+
+// countKind books what comes out beside a pair or in its place.
+func (c *Counters) countKind(k MatchKind) {
+	if k&NullFirst != 0 {
+		c.Early++
+	}
+	if k&Tombstone != 0 {
+		c.Retracted++
+	}
+	if k&Corrected != 0 {
+		c.Corrected++
+	}
+	if k&NullOnly != 0 {
+		c.Matches--
+		c.UnmatchedA++
+	}
+}
+
+// conclude adds to the last part of the output what the gate has to say.
+func (e *Engine) conclude(b *batch) {
+	o := &e.out
+	o.Rejects, o.NullKeys = b.rejects, b.nulls
 	if e.cfg.WantA {
 		for _, r := range b.closed {
 			o.UnmatchedA = append(o.UnmatchedA, entryOf(r))
 		}
+		e.now.UnmatchedA += uint64(len(b.closed))
 	}
 	for s := range b.read {
 		for f, n := range b.read[s] {
 			e.now.Fates[s][f] += n
 		}
 	}
-	e.now.Matches += uint64(len(o.Matches))
-	e.now.UnmatchedA += uint64(len(o.UnmatchedA))
-	e.now.UnmatchedB += uint64(len(o.UnmatchedB))
 }
 
 func (e *Engine) merge() {
 	o := &e.out
 	clear(o.Matches)
-	o.Matches, o.UnmatchedB, o.UnmatchedA = o.Matches[:0], o.UnmatchedB[:0], o.UnmatchedA[:0]
+	o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA = o.Matches[:0], o.UnmatchedB[:0], o.Early[:0], o.UnmatchedA[:0]
 	for i, j := range e.joiners {
 		pos, f := e.route.parts[i].pos, j.Found()
 		for _, m := range f.Matches {
@@ -280,6 +331,7 @@ func (e *Engine) merge() {
 			o.Matches = append(o.Matches, m)
 		}
 		o.UnmatchedB = append(o.UnmatchedB, f.UnmatchedB...)
+		o.Early = append(o.Early, f.Early...)
 		o.UnmatchedA = append(o.UnmatchedA, f.UnmatchedA...)
 	}
 	slices.SortFunc(o.Matches, func(a, b Match) int { return cmp.Compare(a.pos, b.pos) })

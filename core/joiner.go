@@ -9,8 +9,8 @@ import (
 // RocksDB; package baseline has others, so that what people would use instead meets the same gate, the same routing, the
 // same order of commits and the same sink, and counts with the same TaskStats.
 //
-// The engine calls it batch by batch, one goroutine at a time, in this order: Begin, Store, Ask, CloseBelow, Found; then
-// Undo, or Commit and Maintain. All A of a batch are stored before its B ask (rules 2 and 12 are the gate's part), and
+// The engine calls it batch by batch, one goroutine at a time, in this order: Begin, Store, Ask, Release, Found; while any joiner
+// has More, GoOn and Found again; then Undo, or Commit and Maintain. All A of a batch are stored before its B ask (rules 2 and 12 are the gate's part), and
 // rows of epochs below the floor of the last Maintain do not come any more. It may refer to chunks until the next Begin.
 type Joiner interface {
 	// Begin forgets the results of the last batch.
@@ -19,10 +19,13 @@ type Joiner interface {
 	Store(a []Rows) error
 	// Ask pairs B in their order, each with the A that rule 2 names.
 	Ask(b []Rows) error
-	// CloseBelow lists the A of epochs below the floor that never paired, if Config.WantA.
-	CloseBelow(floor int64) error
-	// Found is what the batch gave, valid until the next Begin.
+	// Release lets go what is over by time: A below the limits that never paired, if Config.WantA or Early want them.
+	Release(Limits) error
+	// Found is what the batch gave, or the next part of it; valid until the next Begin or GoOn.
 	Found() Found
+	// More says that Found is not all, and GoOn forgets it and finds the next part, which may be nothing.
+	More() bool
+	GoOn() error
 	// Undo goes back to the last commit.
 	Undo()
 	// Commit makes the batch n last, with the commit record if it is not nil.
@@ -57,10 +60,11 @@ func (s slice) Chunk() *Chunk { return s.chunk }
 // Index lists the numbers of the rows.
 func (s slice) Index() []uint32 { return s.rows }
 
-// Found is what one joiner found in one batch. Matches and UnmatchedB are in the order of the B.
+// Found is what one joiner found in one batch, or in a part of it. Matches and UnmatchedB are in the order of the B.
 type Found struct {
 	Matches    []Match
 	UnmatchedB []Ref
+	Early      [][]byte // entries
 	UnmatchedA [][]byte // entries
 }
 
@@ -73,8 +77,9 @@ type taskJoiner struct{ *Task }
 func (t taskJoiner) Begin()                               { t.begin() }
 func (t taskJoiner) Store(a []Rows) error                 { return t.store(a) }
 func (t taskJoiner) Ask(b []Rows) error                   { return t.ask(b) }
-func (t taskJoiner) CloseBelow(floor int64) error         { return t.close(floor) }
-func (t taskJoiner) Found() Found                         { return Found{t.matches, t.inVain, t.closed} }
+func (t taskJoiner) Found() Found                         { return Found{t.matches, t.inVain, t.rel.early, t.rel.closed} }
+func (t taskJoiner) More() bool                           { return t.more() }
+func (t taskJoiner) GoOn() error                          { return t.goOn() }
 func (t taskJoiner) Undo()                                { t.undo() }
 func (t taskJoiner) Commit(n uint64, record []byte) error { return t.commit(n, record) }
 func (t taskJoiner) WriteCommit(record []byte) error      { return t.ring.WriteCommit(record) }
@@ -82,6 +87,12 @@ func (t taskJoiner) Maintain(floor, sealable int64) error { return t.maintain(bo
 func (t taskJoiner) MarkDrained() error                   { return t.ring.MarkDrained() }
 func (t taskJoiner) Stats() *TaskStats                    { return &t.stats }
 func (t taskJoiner) Drops() []Drop                        { return t.drops }
+
+// Release implements Joiner.
+func (t taskJoiner) Release(l Limits) error {
+	t.rel.due, t.rel.busy = [releaseKinds]int64{atClose: l.Closed, atEarly: l.Early}, true
+	return t.releaseDue()
+}
 
 // Quiesce implements Joiner: a seal that is taken in may allow the next.
 func (t taskJoiner) Quiesce() error {

@@ -37,6 +37,7 @@ func (j *sealJob) finish(t *Task) error {
 	if err != nil {
 		return err
 	}
+	t.forgetRelease(b.Slot)
 	if t.ring.AtSlot(b.Slot) != b { // dropped while it was being sealed
 		if drop != nil {
 			t.help.start(&dropJob{task: t, drop: drop})
@@ -148,6 +149,7 @@ func (t *Task) maintain(to bounds) error {
 	}
 	t.sealable = to.sealable
 	t.startSeals()
+	t.foreseeReleases()
 	if err := t.spill(); err != nil {
 		return err
 	}
@@ -265,6 +267,7 @@ func (t *Task) dropBelow(floor int64) error {
 		t.index[b.Slot], t.part[b.Slot] = nil, partIndex{}
 		t.set.Clear(b.Slot)
 		t.forgetFilter(b.Slot)
+		t.forgetRelease(b.Slot)
 		t.stats.DroppedTotal++
 	}
 	for _, j := range jobs {

@@ -8,43 +8,68 @@ import (
 	"joinbench/fusefilter"
 )
 
-// pair settles one B after another.
-func (t *Task) pair(rows []slice) error {
-	first, at := 0, 0 // rows[at] starts at position first
-	next := 0         // first position that is not settled, for those in vain
-	touched := 0      // candidates
-	for i := 0; i < len(t.cands); {
-		if i >= touched {
-			touched = i + t.touch(t.cands[i:])
+// asking is how far the B of a batch have come.
+type asking struct {
+	rows    []slice
+	first   int // rows[at] starts at this position
+	at      int
+	next    int // first position that is not settled, for those in vain
+	cand    int // the next candidate
+	touched int // candidates
+	many    walk
+	busy    bool // there are more
+}
+
+// pair settles one B after another, up to the end or until an output is full: then asks.busy stays.
+func (t *Task) pair() error {
+	a := &t.asks
+	for a.cand < len(t.cands) {
+		if a.cand >= a.touched {
+			a.touched = a.cand + t.touch(t.cands[a.cand:])
 		}
-		pos := t.cands[i].pos
-		for int(pos) >= first+len(rows[at].rows) {
-			first += len(rows[at].rows)
-			at++
-		}
-		ref := Ref{rows[at].chunk, rows[at].rows[int(pos)-first]}
-		end := i + 1
+		pos := t.cands[a.cand].pos
+		ref := a.locate(pos)
+		end := a.cand + 1
 		for end < len(t.cands) && t.cands[end].pos == pos {
 			end++
 		}
-		found, err := t.best(ref, t.cands[i:end])
-		if err != nil {
+		met, err := t.pairOne(ref, pos, t.cands[a.cand:end])
+		if err != nil || a.many.inside {
 			return err
 		}
-		if found.entry != nil {
-			t.use(found)
-			t.matches = append(t.matches, Match{Ref: ref, pos: pos, Entry: found.entry})
-			if t.cfg.WantB {
-				t.vain(rows, next, int(pos))
-				next = int(pos) + 1
-			}
+		if met && t.cfg.WantB {
+			t.vain(a.rows, a.next, int(pos))
+			a.next = int(pos) + 1
 		}
-		i = end
+		a.cand = end
 	}
 	if t.cfg.WantB {
-		t.vain(rows, next, len(t.hashes))
+		t.vain(a.rows, a.next, len(t.hashes))
 	}
+	a.busy = false
 	return nil
+}
+
+// locate finds the row at a position of the batch; positions only ascend.
+func (a *asking) locate(pos uint32) Ref {
+	for int(pos) >= a.first+len(a.rows[a.at].rows) {
+		a.first += len(a.rows[a.at].rows)
+		a.at++
+	}
+	return Ref{a.rows[a.at].chunk, a.rows[a.at].rows[int(pos)-a.first]}
+}
+
+// pairOne settles the B of some candidates. It says whether the B met an A.
+func (t *Task) pairOne(ref Ref, pos uint32, cands []candidate) (met bool, err error) {
+	if t.cfg.Cardinality == ManyToMany {
+		return t.pairAll(ref, pos, cands)
+	}
+	found, err := t.best(ref, cands)
+	if err != nil || found.entry == nil {
+		return false, err
+	}
+	t.meet(found, ref, pos)
+	return true, nil
 }
 
 // touchAhead is how many candidates are read in one go before they are looked at one by one: rows in arenas are cold, and these
@@ -84,19 +109,80 @@ type found struct {
 	entry  []byte
 }
 
-// use consumes the A of a pair. In one-to-many it stays; the mark is only needed to know who never paired.
-func (t *Task) use(f found) {
-	if t.cfg.Cardinality == OneToOne || t.cfg.WantA {
+// meet is what becomes of a B and an A that it found: a pair, in most joins.
+func (t *Task) meet(f found, ref Ref, pos uint32) {
+	m := Match{Ref: ref, pos: pos, Entry: f.entry}
+	if t.plain {
+		t.ring.Use(f.bucket, f.row)
+		t.matches = append(t.matches, m)
+		return
+	}
+	first := !f.bucket.Used(f.row)
+	ends := t.cfg.CompleteOn != EndNever && ref.Chunk.FlagsOf(ref.Row)&Ends != 0
+	if pairs := !ends || t.cfg.CompleteOn == EndPair; !pairs {
+		t.endWithout(f, m, first)
+		return
+	}
+	if first && t.cfg.Early > 0 {
+		m.Kind = t.correction(f, ref)
+	}
+	if t.marks {
 		t.ring.Use(f.bucket, f.row)
 	}
+	if ends {
+		t.ring.End(f.bucket, f.row)
+	}
+	t.matches = append(t.matches, m)
+}
+
+// endWithout ends an A by a B that gives no pair (rule 18): its null row comes now, if it has one coming.
+func (t *Task) endWithout(f found, m Match, first bool) {
+	t.ring.End(f.bucket, f.row)
+	if !first {
+		return
+	}
+	late, out := t.tooLate(f, m.Ref)
+	switch {
+	case out:
+	case late:
+		t.rel.early = append(t.rel.early, f.entry)
+	case t.cfg.CompleteOn == EndUnmatched:
+		m.Kind = NullOnly
+		t.matches = append(t.matches, m)
+	}
+}
+
+// correction is what the first pair of an A says of its null row (rule 17).
+func (t *Task) correction(f found, ref Ref) (k MatchKind) {
+	late, out := t.tooLate(f, ref)
+	if !late && !out {
+		return 0
+	}
+	k = Corrected
+	if !out {
+		k |= NullFirst
+	}
+	if t.cfg.Retract {
+		k |= Tombstone
+	}
+	return k
+}
+
+// tooLate says whether the first B of an A comes after tA + early, and whether the A's null row is out already: then it was
+// below the limit of the last commit, and not stored since.
+func (t *Task) tooLate(f found, ref Ref) (late, out bool) {
+	if t.cfg.Early == 0 {
+		return false, false
+	}
+	at := buckets.TimeOf(f.entry)
+	committed := f.row < uint32(f.bucket.CommittedRows())+f.bucket.Base()
+	return ref.Chunk.Time[ref.Row] > at+t.cfg.Early, at < t.rel.let[atEarly] && committed
 }
 
 // best is the earliest A, by time, partition and offset, that has the key, lies in the window and still waits.
 func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
-	want := wanted{key: ref.Chunk.Key(ref.Row), one: t.cfg.Cardinality == OneToOne}
-	at := ref.Chunk.Time[ref.Row]
-	want.from, want.to = at-t.cfg.After, at+t.cfg.Before
-	var asked, present, used uint64 // buckets whose runs were read, that have the hash, that have the key only in used rows
+	want := t.wantedBy(ref)
+	var asked, present, used uint64 // buckets whose runs were read, that have the hash, that have the key only in rows that are gone
 	for _, c := range cands {
 		b := t.ring.AtSlot(int(c.slot))
 		switch c.in {
@@ -129,7 +215,7 @@ func (t *Task) best(ref Ref, cands []candidate) (best found, err error) {
 		for m := asked &^ present; m != 0; m &= m - 1 {
 			t.books[bits.TrailingZeros64(m)].FalsePositives++
 		}
-		t.count(at, present != 0, bits.OnesCount64(asked&^present), used)
+		t.count(ref.Chunk.Time[ref.Row], present != 0, bits.OnesCount64(asked&^present), used)
 	}
 	return best, nil
 }
@@ -163,7 +249,11 @@ func (t *Task) count(at int64, present bool, empty int, stale uint64) {
 type wanted struct {
 	key      []byte
 	from, to int64
-	one      bool // one-to-one: a used A is gone
+}
+
+func (t *Task) wantedBy(ref Ref) wanted {
+	at := ref.Chunk.Time[ref.Row]
+	return wanted{ref.Chunk.Key(ref.Row), at - t.cfg.After, at + t.cfg.Before}
 }
 
 func (w *wanted) fits(e *buckets.Entry) bool {
@@ -174,7 +264,7 @@ func (w *wanted) fits(e *buckets.Entry) bool {
 func (t *Task) bestOpen(w *wanted, b *buckets.Bucket, x partIndex, head uint32, best *found) {
 	for i, ok := head, true; ok; i, ok = x.Next(i) {
 		row := x.base + i
-		if w.one && b.Used(row) {
+		if b.Ended(row) {
 			continue
 		}
 		raw := b.Entry(row)
@@ -201,7 +291,7 @@ func (t *Task) bestSealed(w *wanted, b *buckets.Bucket, p buckets.Probe, value [
 			if !w.fits(&e) {
 				continue
 			}
-			if w.one && b.Used(row) {
+			if b.Ended(row) {
 				used = true
 				continue
 			}

@@ -84,7 +84,7 @@ func newSealedTask(t testing.TB, n, m int) *sealedTask {
 	if record != nil {
 		t.Fatal("a new state has a commit record")
 	}
-	s := &sealedTask{Task: newTask(cfg, rings[0]), cfg: cfg, n: n, m: m}
+	s := &sealedTask{Task: newTask(cfg, rings[0], cfg.limits(minTime)), cfg: cfg, n: n, m: m}
 	t.Cleanup(func() { must(t, s.shutdown()) })
 	for from := 0; from < n+m; from += 4096 {
 		s.begin()

@@ -79,7 +79,10 @@ type Counters struct {
 	Behind [2]uint64
 	// Matches are pairs; UnmatchedA and UnmatchedB events without a partner that were handed over, if wanted.
 	Matches, UnmatchedA, UnmatchedB uint64
-	Tasks                           TaskStats
+	// Early are null rows that came before their A closed, Corrected pairs and groups that say they correct one, Retracted
+	// the tombstones for such rows (rule 17).
+	Early, Corrected, Retracted uint64
+	Tasks                       TaskStats
 }
 
 // Read is the number of records of a side that were read.

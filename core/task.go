@@ -1,7 +1,7 @@
 package core
 
 import (
-	"fmt"
+	"cmp"
 	"math/bits"
 	"slices"
 	"time"
@@ -34,9 +34,12 @@ type Task struct {
 	probes  []buckets.Probe
 	cands   []candidate
 	win     windows
+	asks    asking
+	rel     releaseState
+	plain   bool // a pair is all that becomes of a B and its A: inner one-to-one without more
+	marks   bool // who has paired is to be known
 	matches []Match
 	inVain  []Ref
-	closed  [][]byte
 	copies  []byte
 	touched byte // sum of what was read ahead, so that it is read
 
@@ -76,11 +79,15 @@ const (
 	inPart
 )
 
-// NewTask makes the task of a ring, whose open buckets get their indexes again and whose sealed ones their
+// newTask makes the task of a ring, of which everything below the limits has come out; its open buckets get their indexes again and whose sealed ones their
 // filters, by the helper; until then they are maybe.
-func newTask(cfg *Config, ring *buckets.Ring) *Task {
+func newTask(cfg *Config, ring *buckets.Ring, let Limits) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg),
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots), leftOut: noEpoch}
+	more := cfg.Early > 0 || cfg.CompleteOn != EndNever || cfg.Collect != CollectEager
+	t.plain = cfg.Cardinality == OneToOne && !more
+	t.marks = cfg.Cardinality == OneToOne || cfg.WantA || more
+	t.rel.let = [releaseKinds]int64{atClose: let.Closed, atEarly: let.Early}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)
 		b := ring.AtSlot(slot)
@@ -109,7 +116,35 @@ func (t *Task) reindex(b *buckets.Bucket) {
 // begin forgets the last batch's results.
 func (t *Task) begin() {
 	clear(t.matches) // they point into chunks
-	t.matches, t.inVain, t.closed, t.copies = t.matches[:0], t.inVain[:0], t.closed[:0], t.copies[:0]
+	t.matches, t.inVain, t.copies = t.matches[:0], t.inVain[:0], t.copies[:0]
+	t.rel.early, t.rel.closed = t.rel.early[:0], t.rel.closed[:0]
+}
+
+// more says that the batch has not given everything yet.
+func (t *Task) more() bool { return t.asks.busy || t.rel.busy }
+
+// goOn forgets what was handed over and gives the next part of it.
+func (t *Task) goOn() error {
+	t.begin()
+	if t.asks.busy {
+		start := time.Now()
+		err := t.pair()
+		t.stats.AskTime += time.Since(start)
+		if err != nil {
+			return err
+		}
+	}
+	return t.releaseDue()
+}
+
+// releaseDue lets go by time what is due, once all B have asked (rule 16: within a batch matching comes first).
+func (t *Task) releaseDue() error {
+	if !t.rel.busy || t.asks.busy {
+		return nil
+	}
+	start := time.Now()
+	defer func() { t.stats.StoreTime += time.Since(start) }()
+	return t.release()
 }
 
 // store puts A rows into the open buckets of their time.
@@ -193,7 +228,8 @@ func (t *Task) ask(rows []slice) error {
 	if err := t.findCandidates(rows); err != nil {
 		return err
 	}
-	if err := t.pair(rows); err != nil {
+	t.asks = asking{rows: rows, busy: true}
+	if err := t.pair(); err != nil {
 		return err
 	}
 	if t.cfg.Filter == fusefilter.Bloom {
@@ -291,23 +327,6 @@ func (t *Task) askIndex(x *fusefilter.OpenIndex, slot int, in place) {
 	}
 }
 
-// close hands over the A that end with the buckets below a floor and never paired, if that is wanted.
-func (t *Task) close(floor int64) error {
-	if !t.cfg.WantA {
-		return nil
-	}
-	for _, b := range t.dueBelow(floor) {
-		err := t.ring.EachLive(b, func(_ uint32, entry []byte) error {
-			t.closed = append(t.closed, t.copy(entry))
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("closing bucket %d: %w", b.Epoch, err)
-		}
-	}
-	return nil
-}
-
 // dueBelow lists the live buckets under a floor by time.
 func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
 	var due []*buckets.Bucket
@@ -316,14 +335,17 @@ func (t *Task) dueBelow(floor int64) []*buckets.Bucket {
 			due = append(due, b)
 		}
 	}
-	slices.SortFunc(due, func(x, y *buckets.Bucket) int { return int(min(max(x.Epoch-y.Epoch, -1), 1)) })
+	slices.SortFunc(due, byEpoch)
 	return due
 }
+
+func byEpoch(x, y *buckets.Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) }
 
 // commit journals the batch; with one task the commit record goes with it.
 func (t *Task) commit(n uint64, record []byte) error {
 	start := time.Now()
 	err := t.ring.Commit(n, record)
+	t.releasedUpTo()
 	took := time.Since(start)
 	// Shared out by bytes: what the journal holds of A, and what it holds of pairs.
 	appended, used := t.ring.JournalBytes()
@@ -338,6 +360,8 @@ func (t *Task) commit(n uint64, record []byte) error {
 
 // undo goes back to the last commit: what the batch stored and used is as it was.
 func (t *Task) undo() {
+	t.asks.busy = false
+	t.undoRelease()
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)
 		x := t.index[slot]

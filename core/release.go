@@ -1,0 +1,262 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"joinbench/buckets"
+)
+
+// What has waited long enough comes out by the order of its time: null rows of A that are over (rules 10 and 16) or that are
+// promised early (rule 17), and the groups of A that are over (rule 19). Both are a limit on the event time that only
+// rises; what lies below the limits of the last commit has come out. So nothing more need be stored to know, after a restart
+// or an undo, what came: a bucket is read again, from those limits on.
+//
+// A bucket is looked at for the first time when its first possible event is below a limit: its runs are read once, in the
+// order of time, by the helper ahead of that moment where it can be foreseen; its rows in RAM are sorted.
+
+// Limits are what the watermarks of a batch let go, of the side that a joiner stores.
+type Limits struct {
+	Closed int64 // events with lower times are closed (rule 10)
+	Early  int64 // events with lower times that never paired give their null row (rule 17), if Config.Early is not 0
+}
+
+// limits by the watermark of the side that asks.
+func (c *Config) limits(asking int64) Limits {
+	return Limits{Closed: asking - c.After - c.Grace, Early: asking - c.Early - c.Grace}
+}
+
+// The kinds of release.
+const (
+	atClose = iota
+	atEarly
+	releaseKinds
+)
+
+// wants says whether anything comes out for being below a limit.
+func (t *Task) wants(kind int) bool {
+	if kind == atEarly {
+		return t.cfg.Early > 0
+	}
+	return t.cfg.WantA && t.cfg.Early == 0
+}
+
+// releases says whether an event may come out for the time alone.
+func (c *Config) releases() bool { return c.WantA || c.Early > 0 || c.Collect != CollectEager }
+
+// releaseState is what a task lets go by time.
+type releaseState struct {
+	let      [releaseKinds]int64 // the limits of the last commit
+	due      [releaseKinds]int64 // those of this batch
+	busy     bool                // this batch has not let go all yet
+	buckets  [releaseKinds][buckets.MaxSlots]release
+	starting []*buckets.Bucket // scratch
+	early    [][]byte          // entries: what came out in this part of the batch
+	closed   [][]byte
+}
+
+// release is one bucket on its way out.
+type release struct {
+	started bool
+	job     *closeJob // of its runs; nil: it has none, or all of them have come out
+	at      int       // the next of the job's rows
+	ram     []uint64  // rows that are in no run and not yet out, ascending: time in the bucket << rowBits | row
+	seen    uint32    // rows below were looked at
+}
+
+// rowBits of a word in ram are the row, 268 million of them; the others the time, 2.1 years.
+const rowBits = 28
+
+// closeJob reads a bucket's runs.
+type closeJob struct {
+	timed
+	scan *buckets.CloseScan
+	err  error
+	done chan struct{}
+}
+
+func (j *closeJob) run(*helper) {
+	defer close(j.done)
+	defer j.since(time.Now())
+	j.err = j.scan.Run()
+}
+
+// finish implements job. Whoever needs the rows asks for the error.
+func (j *closeJob) finish(t *Task) error {
+	t.stats.HelperTime += j.took
+	return nil
+}
+
+// release lets go what the limits allow, or as much of it as fits into one output: then it is busy.
+func (t *Task) release() error {
+	for kind, limit := range t.rel.due {
+		if !t.wants(kind) {
+			continue
+		}
+		for _, b := range t.startingBelow(limit) {
+			full, err := t.releaseBucket(kind, b, limit)
+			if err != nil {
+				return fmt.Errorf("closing bucket %d: %w", b.Epoch, err)
+			}
+			if full {
+				return nil
+			}
+		}
+	}
+	t.rel.busy = false
+	return nil
+}
+
+// startingBelow lists the buckets whose first possible event is below a limit, by time.
+func (t *Task) startingBelow(limit int64) []*buckets.Bucket {
+	list := t.rel.starting[:0]
+	for slot := range t.cfg.Slots {
+		if b := t.ring.AtSlot(slot); b != nil && b.Epoch*t.cfg.Width < limit {
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, byEpoch)
+	t.rel.starting = list
+	return list
+}
+
+func (t *Task) releaseBucket(kind int, b *buckets.Bucket, limit int64) (full bool, err error) {
+	r := &t.rel.buckets[kind][b.Slot]
+	if !r.started {
+		if err := t.startRelease(kind, b, r); err != nil {
+			return false, err
+		}
+	}
+	t.takeNew(kind, b, r)
+	return t.letGo(kind, b, r, limit), nil
+}
+
+// startRelease looks at a bucket for the first time, or again after a restart, an undo, or a run that was added to it: what
+// is below the limit of the last commit has come out.
+func (t *Task) startRelease(kind int, b *buckets.Bucket, r *release) error {
+	let := t.rel.let[kind]
+	r.started, r.seen = true, b.InRuns()
+	if b.Empty() || t.bucketEnd(b) <= let {
+		r.job = nil
+		return nil
+	}
+	if r.job == nil {
+		r.job = t.newCloseJob(b)
+		r.job.run(nil)
+	}
+	<-r.job.done
+	if r.job.err != nil {
+		return r.job.err
+	}
+	scan := r.job.scan
+	r.at = sort.Search(scan.Rows(), func(i int) bool { return scan.Time(i) >= let })
+	return nil
+}
+
+func (t *Task) newCloseJob(b *buckets.Bucket) *closeJob {
+	return &closeJob{scan: t.ring.StartClose(b, false), done: make(chan struct{})}
+}
+
+// bucketEnd is behind the last time that a row can have.
+func (t *Task) bucketEnd(b *buckets.Bucket) int64 { return (b.Epoch + 1) * t.cfg.Width }
+
+// takeNew adds the rows that came since it was last called, and at first those that are in RAM.
+func (t *Task) takeNew(kind int, b *buckets.Bucket, r *release) {
+	rows := uint32(b.Rows())
+	if r.seen == rows {
+		return
+	}
+	have, start, let := len(r.ram), b.Epoch*t.cfg.Width, t.rel.let[kind]
+	committed := uint32(b.CommittedRows()) + b.Base()
+	for row := r.seen; row < rows; row++ {
+		at := buckets.TimeOf(b.Entry(row))
+		if at < let && row < committed {
+			continue // it has come out
+		}
+		r.ram = append(r.ram, uint64(at-start)<<rowBits|uint64(row))
+	}
+	r.seen = rows
+	added := r.ram[have:]
+	slices.Sort(added)
+	if have > 0 && len(added) > 0 { // within the grace they overlap what is there
+		from, _ := slices.BinarySearch(r.ram[:have], added[0])
+		slices.Sort(r.ram[from:])
+	}
+}
+
+// letGo puts out what lies below the limit. It stops when an output is full.
+func (t *Task) letGo(kind int, b *buckets.Bucket, r *release, limit int64) (full bool) {
+	if r.job != nil {
+		scan := r.job.scan
+		for ; r.at < scan.Rows() && scan.Time(r.at) < limit; r.at++ {
+			if t.full() {
+				return true
+			}
+			t.out(kind, b, scan.Row(r.at), scan.Entry(r.at))
+		}
+		if r.at == scan.Rows() {
+			r.job, r.at = nil, 0
+		}
+	}
+	below := uint64(max(limit-b.Epoch*t.cfg.Width, 0))
+	i := 0
+	for ; i < len(r.ram) && r.ram[i]>>rowBits < below; i++ {
+		if full = t.full(); full {
+			break
+		}
+		row := uint32(r.ram[i] & (1<<rowBits - 1))
+		t.out(kind, b, row, b.Entry(row))
+	}
+	r.ram = r.ram[i:]
+	return full
+}
+
+// out puts out one A, if it has not paired.
+func (t *Task) out(kind int, b *buckets.Bucket, row uint32, entry []byte) {
+	switch {
+	case b.Used(row):
+	case kind == atEarly:
+		t.rel.early = append(t.rel.early, entry)
+	default:
+		t.rel.closed = append(t.rel.closed, entry)
+	}
+}
+
+// full says that this part of the batch's output is large enough.
+func (t *Task) full() bool {
+	return len(t.matches)+len(t.rel.early)+len(t.rel.closed) >= MaxMatches
+}
+
+// foreseen has the helper read what will be due soon, so that a batch need not wait for it: an eighth of a bucket ahead.
+func (t *Task) foreseeReleases() {
+	for kind, limit := range t.rel.let {
+		if !t.wants(kind) {
+			continue
+		}
+		for _, b := range t.startingBelow(limit + t.cfg.Width/8) {
+			r := &t.rel.buckets[kind][b.Slot]
+			if !r.started && r.job == nil && b.State() == buckets.Sealed && !b.Empty() && t.bucketEnd(b) > limit {
+				r.job = t.newCloseJob(b)
+				t.help.start(r.job)
+			}
+		}
+	}
+}
+
+// forgetRelease is for a bucket that was dropped, or that got a run: rows that were in RAM are to be read from it.
+func (t *Task) forgetRelease(slot int) {
+	for kind := range t.rel.buckets {
+		t.rel.buckets[kind][slot] = release{}
+	}
+}
+
+// releasedUpTo notes that a batch was committed.
+func (t *Task) releasedUpTo() { t.rel.let = t.rel.due }
+
+// undoRelease forgets how far this batch had come.
+func (t *Task) undoRelease() {
+	t.rel.busy = false
+	t.rel.buckets = [releaseKinds][buckets.MaxSlots]release{}
+}
