@@ -307,11 +307,13 @@ func (c *Counters) countKind(k MatchKind) {
 func (e *Engine) conclude(b *batch) {
 	o := &e.out
 	o.Rejects, o.NullKeys = b.rejects, b.nulls
-	if e.cfg.WantA {
-		for _, r := range b.closed {
-			o.UnmatchedA = append(o.UnmatchedA, entryOf(r))
-		}
-		e.now.UnmatchedA += uint64(len(b.closed))
+	switch n := uint64(len(b.closed)); {
+	case e.cfg.Early > 0:
+		o.Early = appendEntries(o.Early, b.closed)
+		e.now.Early += n
+	case e.cfg.WantA:
+		o.UnmatchedA = appendEntries(o.UnmatchedA, b.closed)
+		e.now.UnmatchedA += n
 	}
 	for s := range b.read {
 		for f, n := range b.read[s] {
@@ -325,16 +327,23 @@ func (e *Engine) merge() {
 	clear(o.Matches)
 	o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA = o.Matches[:0], o.UnmatchedB[:0], o.Early[:0], o.UnmatchedA[:0]
 	for i, j := range e.joiners {
-		pos, f := e.route.parts[i].pos, j.Found()
+		f := j.Found()
 		for _, m := range f.Matches {
-			m.pos = pos[m.pos]
+			m.pos = e.route.position(i, m.pos)
 			o.Matches = append(o.Matches, m)
 		}
 		o.UnmatchedB = append(o.UnmatchedB, f.UnmatchedB...)
 		o.Early = append(o.Early, f.Early...)
 		o.UnmatchedA = append(o.UnmatchedA, f.UnmatchedA...)
 	}
-	slices.SortFunc(o.Matches, func(a, b Match) int { return cmp.Compare(a.pos, b.pos) })
+	slices.SortStableFunc(o.Matches, func(a, b Match) int { return cmp.Compare(a.pos, b.pos) })
+}
+
+func appendEntries(dst [][]byte, rows []Ref) [][]byte {
+	for _, r := range rows {
+		dst = append(dst, entryOf(r))
+	}
+	return dst
 }
 
 // entryOf makes the entry of an A that is stored nowhere.
@@ -399,6 +408,9 @@ func (e *Engine) Counters() Counters {
 	c.Matches += e.now.Matches
 	c.UnmatchedA += e.now.UnmatchedA
 	c.UnmatchedB += e.now.UnmatchedB
+	c.Early += e.now.Early
+	c.Corrected += e.now.Corrected
+	c.Retracted += e.now.Retracted
 	for _, j := range e.joiners {
 		c.Tasks.add(j.Stats())
 	}

@@ -38,8 +38,9 @@ func (p *gatePart) watermark() int64 {
 
 // slice is rows of one chunk that were admitted, in order.
 type slice struct {
-	chunk *Chunk
-	rows  []uint32
+	chunk  *Chunk
+	rows   []uint32
+	hashes []uint64 // of the rows, if they were divided among tasks; else nil
 }
 
 // batch is what the gate admits in one go, and what it knows at its end.

@@ -52,7 +52,7 @@ type Joiner interface {
 type Rows = slice
 
 // NewRows are rows of a chunk by number, ascending.
-func NewRows(c *Chunk, index []uint32) Rows { return slice{c, index} }
+func NewRows(c *Chunk, index []uint32) Rows { return slice{chunk: c, rows: index} }
 
 // Chunk is the chunk that the rows are of.
 func (s slice) Chunk() *Chunk { return s.chunk }
@@ -85,7 +85,7 @@ func (t taskJoiner) Commit(n uint64, record []byte) error { return t.commit(n, r
 func (t taskJoiner) WriteCommit(record []byte) error      { return t.ring.WriteCommit(record) }
 func (t taskJoiner) Maintain(floor, sealable int64) error { return t.maintain(bounds{floor, sealable}) }
 func (t taskJoiner) MarkDrained() error                   { return t.ring.MarkDrained() }
-func (t taskJoiner) Stats() *TaskStats                    { return &t.stats }
+func (t taskJoiner) Stats() *TaskStats                    { return t.stats }
 func (t taskJoiner) Drops() []Drop                        { return t.drops }
 
 // Release implements Joiner.

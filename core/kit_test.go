@@ -52,6 +52,7 @@ type event struct {
 	key    string
 	fate   Fate
 	offset int64 // its index in the partition if the script says nothing else
+	ends   bool  // a B that says so (complete_on)
 }
 
 // ev makes an event whose offset is filled in by part.
@@ -145,6 +146,7 @@ func (s *script) Next(side Side, part int) (*Chunk, error) {
 		c.Keys, c.Body = append(c.Keys, e.key...), append(c.Body, idOf(side, p.ID, e.offset)...)
 		c.KeyOff, c.BodyOff = append(c.KeyOff, uint32(len(c.Keys))), append(c.BodyOff, uint32(len(c.Body)))
 		c.Place = append(c.Place, int64(at+i+1))
+		c.Flags = append(c.Flags, map[bool]RowFlags{true: Ends}[e.ends])
 	}
 	s.at[side][part] = at + n
 	s.out[c] = true
@@ -170,6 +172,7 @@ func (s *script) Done(c *Chunk) {
 // joined is a Sink that remembers what it was given and can be set back, as a file can.
 type joined struct {
 	pairs      []string // "a0.1+b0.7", in the order in which they came
+	early      []string // "a0.1 early", "a0.1 retract"
 	rejects    []string // "b0.3 late"
 	nulls      []string
 	unmatchedA []string
@@ -181,7 +184,7 @@ type joined struct {
 }
 
 func (j *joined) lists() []*[]string {
-	return []*[]string{&j.pairs, &j.rejects, &j.nulls, &j.unmatchedA, &j.unmatchedB}
+	return []*[]string{&j.pairs, &j.early, &j.rejects, &j.nulls, &j.unmatchedA, &j.unmatchedB}
 }
 
 func (j *joined) Restore(state []byte) error {
@@ -209,17 +212,48 @@ func (j *joined) State(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+func (j *joined) match(m *Match) error {
+	e, err := buckets.ParseEntry(m.Entry)
+	if err != nil {
+		return err
+	}
+	a := string(e.Body)
+	if string(e.Key) != string(m.Chunk.Key(m.Row)) || a != idOf(A, e.Partition, e.Offset) {
+		return fmt.Errorf("the entry of a pair is not what was stored: %+v", e)
+	}
+	if m.Kind&NullOnly != 0 {
+		j.unmatchedA = append(j.unmatchedA, a)
+		return nil
+	}
+	if m.Kind&NullFirst != 0 {
+		j.early = append(j.early, a+" early")
+	}
+	if m.Kind&Tombstone != 0 {
+		j.early = append(j.early, a+" retract")
+	}
+	pair := a + "+" + string(m.Chunk.BodyOf(m.Row))
+	if m.Kind&Corrected != 0 {
+		if pair += " corrected"; !slices.Contains(j.early, a+" early") {
+			return fmt.Errorf("%s, and no null row came before", pair)
+		}
+	}
+	j.pairs = append(j.pairs, pair)
+	return nil
+}
+
 func (j *joined) Results(o *Output) error {
 	j.batches++
-	for _, m := range o.Matches {
-		a, err := buckets.ParseEntry(m.Entry)
+	for i := range o.Matches {
+		if err := j.match(&o.Matches[i]); err != nil {
+			return err
+		}
+	}
+	for _, raw := range o.Early {
+		a, err := buckets.ParseEntry(raw)
 		if err != nil {
 			return err
 		}
-		if string(a.Key) != string(m.Chunk.Key(m.Row)) || string(a.Body) != idOf(A, a.Partition, a.Offset) {
-			return fmt.Errorf("the entry of a pair is not what was stored: %+v", a)
-		}
-		j.pairs = append(j.pairs, string(a.Body)+"+"+string(m.Chunk.BodyOf(m.Row)))
+		j.early = append(j.early, string(a.Body)+" early")
 	}
 	for _, r := range o.Rejects {
 		j.rejects = append(j.rejects, string(r.Chunk.BodyOf(r.Row))+" "+r.Fate.String())

@@ -16,12 +16,14 @@ type modelRow struct {
 	event
 	part int
 	id   string
-	used bool
+	used bool // it has paired
+	gone bool // it pairs no more
 }
 
 // expected is what the rules say about a script. It knows partitions one at a time and the naive nested loop.
 type expected struct {
-	pairs, rejects, nulls  []string
+	pairs, early           []string
+	rejects, nulls         []string
 	unmatchedA, unmatchedB []string
 	fates                  [2][fates]uint64
 }
@@ -35,24 +37,50 @@ func expect(cfg *Config, s *script) *expected {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(s.parts[A][a.part].ID, s.parts[A][b.part].ID), cmp.Compare(a.offset, b.offset))
 	})
 	for _, b := range bs {
-		paired := false
+		met := false
 		for _, a := range as {
-			if a.key == b.key && b.time >= a.time-cfg.Before && b.time <= a.time+cfg.After && (!a.used || cfg.Cardinality == OneToMany) {
-				x.pairs = append(x.pairs, a.id+"+"+b.id)
-				a.used, paired = true, true
+			if a.key != b.key || b.time < a.time-cfg.Before || b.time > a.time+cfg.After || a.gone {
+				continue
+			}
+			x.meet(cfg, a, b)
+			if met = true; cfg.Cardinality != ManyToMany {
 				break
 			}
 		}
-		if !paired && cfg.WantB {
+		if !met && cfg.WantB {
 			x.unmatchedB = append(x.unmatchedB, b.id)
 		}
 	}
 	for _, a := range as {
-		if !a.used && cfg.WantA {
+		switch {
+		case a.used || a.gone:
+		case cfg.Early > 0:
+			x.early = append(x.early, a.id+" early")
+		case cfg.WantA:
 			x.unmatchedA = append(x.unmatchedA, a.id)
 		}
 	}
 	return x
+}
+
+// meet is what becomes of an A and a B that asks for it (rules 2, 17 and 18).
+func (x *expected) meet(cfg *Config, a, b *modelRow) {
+	ends, suffix := cfg.CompleteOn != EndNever && b.ends, ""
+	pairs := !ends || cfg.CompleteOn == EndPair
+	if !a.used && cfg.Early > 0 && b.time > a.time+cfg.Early {
+		x.early = append(x.early, a.id+" early")
+		if cfg.Retract && pairs {
+			x.early = append(x.early, a.id+" retract")
+		}
+		suffix = " corrected"
+	} else if !a.used && ends && cfg.CompleteOn == EndUnmatched {
+		x.unmatchedA = append(x.unmatchedA, a.id)
+	}
+	if pairs {
+		x.pairs = append(x.pairs, a.id+"+"+b.id+suffix)
+		a.used = true
+	}
+	a.gone = ends || cfg.Cardinality == OneToOne
 }
 
 // accept gives the records of a side their fates (rule 9), partition by partition.
@@ -103,8 +131,14 @@ func randomLoad(r *rand.Rand, n int) *load {
 	l := &load{tasks: 1 + r.IntN(4), chunk: 1 + r.IntN(60)}
 	c := &l.cfg
 	*c = Config{Before: r.Int64N(60) * r.Int64N(2), After: r.Int64N(200), Grace: r.Int64N(30) * r.Int64N(2), Slots: 2 + r.IntN(15),
-		Filter: fusefilter.Kind(r.IntN(5)), ArenaBytes: []int64{0, 0, 1 << 9, 1 << 12}[r.IntN(4)], Summary: r.IntN(2) == 0, Cardinality: Cardinality(r.IntN(2)), WantA: r.IntN(2) == 0, WantB: r.IntN(2) == 0,
+		Filter: fusefilter.Kind(r.IntN(5)), ArenaBytes: []int64{0, 0, 1 << 9, 1 << 12}[r.IntN(4)], Summary: r.IntN(2) == 0, Cardinality: Cardinality(r.IntN(3)), WantA: r.IntN(2) == 0, WantB: r.IntN(2) == 0,
 		BatchSize: []int{1, 2, 7, 50, 1000}[r.IntN(5)], Drain: true, Inline: r.IntN(2) == 0}
+	if c.WantA && c.After > 1 && r.IntN(2) == 0 {
+		c.Early, c.Retract = 1+r.Int64N(c.After-1), r.IntN(2) == 0
+	}
+	if r.IntN(3) == 0 {
+		c.CompleteOn = Ending(1 + r.IntN(3))
+	}
 	c.MaxSpread = c.Before + c.Grace + 1 + r.Int64N(100)
 	c.Width = leastWidth(c) + r.Int64N(2)*r.Int64N(200)
 	hash := r.IntN(3)
@@ -151,7 +185,7 @@ func randomPart(r *rand.Rand, c *Config, id int32, n int, span int64, key func()
 		if r.IntN(200) == 0 {
 			now += r.Int64N(20 * c.Width)
 		}
-		e := event{time: max(0, now-r.Int64N(3)*c.Grace/2-r.Int64N(2)*r.Int64N(3)), key: fmt.Sprintf("k%02d", key()), offset: offset}
+		e := event{time: max(0, now-r.Int64N(3)*c.Grace/2-r.Int64N(2)*r.Int64N(3)), key: fmt.Sprintf("k%02d", key()), offset: offset, ends: r.IntN(5) == 0}
 		switch r.IntN(40) {
 		case 0:
 			e.fate = NullKey

@@ -162,6 +162,7 @@ func TestRestartAnywhere(t *testing.T) {
 		if c.Fates != want.fates {
 			t.Fatalf("fates\n got %v\nwant %v", c.Fates, want.fates)
 		}
+		checkEarlyCounts(t, &c, sink)
 		if c.Matches != uint64(len(want.pairs)) || c.UnmatchedA != uint64(len(want.unmatchedA)) || c.UnmatchedB != uint64(len(want.unmatchedB)) ||
 			c.Tasks.Probes != want.fates[B][Accepted] {
 			t.Fatalf("%d matches, %d and %d unmatched, %d probes are counted", c.Matches, c.UnmatchedA, c.UnmatchedB, c.Tasks.Probes)

@@ -125,7 +125,7 @@ func rowsOf(side Side, from, to int, key func(int) string, time func(int) int64)
 		c.KeyOff, c.BodyOff = append(c.KeyOff, uint32(len(c.Keys))), append(c.BodyOff, uint32(len(c.Body)))
 		rows = append(rows, uint32(i-from))
 	}
-	return []slice{{c, rows}}
+	return []slice{{chunk: c, rows: rows}}
 }
 
 // asking makes n B, of which one in `every` has a partner: next says which A that is. 0 for none.

@@ -43,7 +43,7 @@ type Task struct {
 	copies  []byte
 	touched byte // sum of what was read ahead, so that it is read
 
-	stats      TaskStats
+	stats      *TaskStats
 	drops      []Drop
 	batches    uint64 // since it was made
 	bloomWrong uint64 // as of the last batch
@@ -82,7 +82,7 @@ const (
 // newTask makes the task of a ring, of which everything below the limits has come out; its open buckets get their indexes again and whose sealed ones their
 // filters, by the helper; until then they are maybe.
 func newTask(cfg *Config, ring *buckets.Ring, let Limits) *Task {
-	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg),
+	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg), stats: &TaskStats{},
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots), leftOut: noEpoch}
 	more := cfg.Early > 0 || cfg.CompleteOn != EndNever || cfg.Collect != CollectEager
 	t.plain = cfg.Cardinality == OneToOne && !more
@@ -160,7 +160,7 @@ func (t *Task) store(rows []slice) error {
 	for _, s := range rows {
 		c := s.chunk
 		e := buckets.Entry{Partition: c.Partition}
-		for _, row := range s.rows {
+		for i, row := range s.rows {
 			e.Time, e.Offset, e.Key, e.Body = c.Time[row], c.Offset[row], c.Key(row), c.BodyOf(row)
 			if now := buckets.EpochOf(e.Time, t.cfg.Width); now != epoch {
 				b, x, err := t.openBucket(now)
@@ -169,7 +169,7 @@ func (t *Task) store(rows []slice) error {
 				}
 				epoch, bucket, index = now, b, x
 			}
-			h := t.rowHash(c, row)
+			h := t.hashAt(s, i)
 			at, err := t.ring.Append(bucket, h, &e)
 			if err != nil {
 				return err
@@ -183,12 +183,12 @@ func (t *Task) store(rows []slice) error {
 	return nil
 }
 
-// rowHash is the engine's when it routed by it, else computed here.
-func (t *Task) rowHash(c *Chunk, row uint32) uint64 {
-	if c.Hash != nil {
-		return c.Hash[row]
+// hashAt is the hash of a slice's i-th row: the router's when it divided by it, else computed here.
+func (t *Task) hashAt(s slice, i int) uint64 {
+	if s.hashes != nil {
+		return s.hashes[i]
 	}
-	return t.hashOf(c.Key(row))
+	return t.hashOf(s.chunk.Key(s.rows[i]))
 }
 
 // hashOf calls xxh3 directly and not through a variable, so that the hash of a short key is inlined.
@@ -254,19 +254,26 @@ func (t *Task) gather(rows []slice) {
 	t.hashes = t.hashes[:0]
 	t.win.reset()
 	w := t.win.now
-	counted := 0
+	at, counted := 0, 0
 	for _, s := range rows {
-		c := s.chunk
+		times := s.chunk.Time
 		for _, row := range s.rows {
-			if at := c.Time[row]; at < w.from || at >= w.to {
-				t.stats.consult(w, len(t.hashes)-counted)
-				counted = len(t.hashes)
-				w = t.moveWindow(at)
+			if now := times[row]; now < w.from || now >= w.to {
+				t.stats.consult(w, at-counted)
+				counted = at
+				w = t.moveWindow(now)
 			}
-			t.hashes = append(t.hashes, t.rowHash(c, row))
+			at++
+		}
+		if s.hashes != nil {
+			t.hashes = append(t.hashes, s.hashes...)
+			continue
+		}
+		for _, row := range s.rows {
+			t.hashes = append(t.hashes, t.hashOf(s.chunk.Key(row)))
 		}
 	}
-	t.stats.consult(w, len(t.hashes)-counted)
+	t.stats.consult(w, at-counted)
 }
 
 // findCandidates asks open indexes and filters, and reads what the filters let through.

@@ -61,7 +61,6 @@ type Chunk struct {
 	// Wanted is how many B complete the group of an A (rule 19, collect: {count: …}), 0 if that is no whole number from 1 to
 	// MaxWanted; nil: there are no counts.
 	Wanted []uint32
-	Hash   []uint64 // scratch of the engine
 
 	Owner any // the source's own
 }

@@ -351,10 +351,9 @@ func (p *pacer) view(q *pacedPart, n int) *core.Chunk {
 	} else {
 		v = &view{}
 	}
-	hash := v.Hash
 	v.Chunk = core.Chunk{Side: c.Side, Part: c.Part, Partition: c.Partition, N: n,
 		Fate: c.Fate[from:to], Time: c.Time[from:to], Offset: c.Offset[from:to], Place: c.Place[from : to+1],
-		Keys: c.Keys, KeyOff: c.KeyOff[from : to+1], Body: c.Body, BodyOff: c.BodyOff[from : to+1], Hash: hash, Owner: v}
+		Keys: c.Keys, KeyOff: c.KeyOff[from : to+1], Body: c.Body, BodyOff: c.BodyOff[from : to+1], Owner: v}
 	v.part, v.of = q, c
 	c.views++
 	q.at = to
