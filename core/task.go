@@ -297,8 +297,10 @@ func (t *Task) close(floor int64) error {
 		return nil
 	}
 	for _, b := range t.dueBelow(floor) {
-		err := t.ring.EachLive(b, func(_ uint32, entry []byte) error {
-			t.closed = append(t.closed, t.copy(entry))
+		err := t.ring.EachLive(b, func(row uint32, entry []byte) error {
+			if !b.Used(row) { // one that paired may stay
+				t.closed = append(t.closed, t.copy(entry))
+			}
 			return nil
 		})
 		if err != nil {
