@@ -16,8 +16,8 @@ type Backend interface {
 	WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error)
 	// ScanHashes appends the distinct hashes of a family in ascending order. Any goroutine.
 	ScanHashes(f Family, dst []uint64) ([]uint64, error)
-	// ScanLive is ScanHashes of those hashes that have a row below rows which is not set in used.
-	ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error)
+	// ScanLive is ScanHashes of those hashes that have a row below rows which is not set in over, which has a bit for each.
+	ScanLive(f Family, over []uint64, rows uint32, dst []uint64) ([]uint64, error)
 	// ScanValues calls fn with each key and value in key order; the slices are valid during the call. Any goroutine.
 	ScanValues(f Family, fn func(key, value []byte) error) error
 	// DropFamily removes a family with its files. No lookup of it may follow. Any goroutine, one at a time.

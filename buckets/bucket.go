@@ -26,18 +26,20 @@ type Bucket struct {
 	base  uint32   // row of the arena's first
 	part  *writing // being written as a run; nil when nothing is
 	runs  []run
-	done  uint32 // rows below are in runs, or were used before these were written
+	done  uint32 // rows below are in runs, or were over before these were written
 	upTo  uint64 // rows that batches up to this one appended are below done
 	rows  uint32 // rows ever appended, so the next row's number
-	live  int    // rows that are not used
-	used  []uint64
+	live  int    // rows that are not over
+	keep  bool   // Options.KeepUsed
+	used  bitmap // has all rows
+	ended bitmap // with keep alone; nil until the first End
 
 	first     uint64    // batch of the arena's first row: the journal is needed from here
 	mark      arenaMark // state at the last commit
 	log       []uint32  // rows used since then
+	endLog    []uint32  // rows ended since then
 	touched   bool      // in the ring's list of this batch
-	bitsDirty bool      // bitmap differs from the checkpointed one
-	tmpKeep   bool
+	bitsDirty bool      // bitmaps differ from the checkpointed ones
 }
 
 // run is one table of a bucket, in a family of its own.
@@ -60,13 +62,13 @@ func (b *Bucket) State() State { return b.state }
 // Rows is the number of entries that ever entered.
 func (b *Bucket) Rows() int { return int(b.rows) }
 
-// Live is the number of rows that are not used.
+// Live is the number of rows that are not over: that no B used, or with KeepUsed that none ended.
 func (b *Bucket) Live() int { return b.live }
 
 // Runs is the number of tables that hold rows of the bucket: a lookup asks each of them.
 func (b *Bucket) Runs() int { return len(b.runs) }
 
-// Empty says that a bucket has no run. If it is sealed, everything in it was used while it was open.
+// Empty says that a bucket has no run. If it is sealed, everything in it was over while it was open.
 func (b *Bucket) Empty() bool { return len(b.runs) == 0 }
 
 // Entries is the number of rows in the runs, used ones too.
@@ -85,9 +87,9 @@ func (b *Bucket) Bytes() (n int64) {
 	return n
 }
 
-// ArenaBytes is what the bucket holds in RAM: its rows until a run has them, and its bitmap.
+// ArenaBytes is what the bucket holds in RAM: its rows until a run has them, and its bitmaps.
 func (b *Bucket) ArenaBytes() int64 {
-	n := b.arena.size() + int64(cap(b.used))*8
+	n := b.arena.size() + int64(cap(b.used)+cap(b.ended))*8
 	if b.part != nil {
 		n += b.part.arena.size()
 	}
@@ -141,8 +143,19 @@ func (b *Bucket) CommittedRows() int {
 	return b.arena.rows()
 }
 
-// Used says whether a row was used up.
+// Used says whether a row was used: a pair took it.
 func (b *Bucket) Used(row uint32) bool { return b.used[row>>6]&(1<<(row&63)) != 0 }
+
+// Ended says whether a row is over: with KeepUsed one that was ended, else one that was used. It answers no B any more.
+func (b *Bucket) Ended(row uint32) bool { return b.over().has(row) }
+
+// over has the rows that neither wait nor answer any more: what a seal leaves out.
+func (b *Bucket) over() bitmap {
+	if b.keep {
+		return b.ended
+	}
+	return b.used
+}
 
 // freeze sets the arena's rows, which batches up to upTo appended, apart for a job to write, and starts a new arena.
 func (b *Bucket) freeze(upTo uint64) {

@@ -35,7 +35,3 @@ func (s *CloseScan) Rows() int          { return len(s.rows) }
 func (s *CloseScan) Time(i int) int64   { return s.rows[i].time }
 func (s *CloseScan) Row(i int) uint32   { return s.rows[i].row }
 func (s *CloseScan) Entry(i int) []byte { return s.rows[i].entry }
-
-func (r *Ring) End(b *Bucket, row uint32) bool { return r.Use(b, row) }
-
-func (b *Bucket) Ended(row uint32) bool { return !b.tmpKeep && b.Used(row) }

@@ -13,7 +13,7 @@ import (
 type DropJob struct {
 	Epoch    int64
 	Rows     int64 // that the bucket held
-	Left     int64 // of them, those that nobody used
+	Left     int64 // of them, those that were not over (Bucket.Live)
 	store    Backend
 	families []Family
 	trim     trim

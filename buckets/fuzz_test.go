@@ -8,11 +8,15 @@ import (
 
 func FuzzEntry(f *testing.F) {
 	for _, e := range []Entry{{}, {SideB: true, Spec: 7, Partition: -1, Time: -5, Offset: 1 << 40, Key: []byte("sk"), Body: []byte(`{"a":1}`)},
-		{Key: make([]byte, 200)}, {Body: make([]byte, 300)}} {
+		{Key: make([]byte, 200)}, {Wanted: 3, Key: []byte("sk"), Body: []byte("{}")}, {Wanted: 1 << 31}, {Body: make([]byte, 300)}} {
 		f.Add(e.AppendTo(nil))
 	}
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	whole := (&Entry{Wanted: 7, Key: []byte("sk")}).AppendTo(nil)
+	for n := 1; n < 5; n++ {
+		f.Add(whole[:len(whole)-n]) // the count cut short
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := ParseEntry(b)
 		if err != nil {
@@ -27,7 +31,7 @@ func FuzzEntry(f *testing.F) {
 		}
 		e2, err := ParseEntry(again)
 		if err != nil || e2.SideB != e.SideB || e2.Spec != e.Spec || e2.Partition != e.Partition || e2.Time != e.Time ||
-			e2.Offset != e.Offset || !bytes.Equal(e2.Key, e.Key) || !bytes.Equal(e2.Body, e.Body) {
+			e2.Offset != e.Offset || e2.Wanted != e.Wanted || !bytes.Equal(e2.Key, e.Key) || !bytes.Equal(e2.Body, e.Body) {
 			t.Fatalf("%+v came back as %+v, %v", e, e2, err)
 		}
 		if EntryBefore(b, again) || EntryBefore(again, b) {
@@ -37,60 +41,73 @@ func FuzzEntry(f *testing.F) {
 }
 
 // journalOf makes a journal record by a ring.
-func journalOf(f *testing.F) []byte {
+func journalOf(f *testing.F, opt Options) []byte {
 	m := NewMemBackend()
-	r := mustRing(f, testOptions, m, 0)
+	r := mustRing(f, opt, m, 0)
 	for i := range uint64(5) {
 		put(f, r, i, Entry{Time: int64(i) * 600, Key: []byte("sk"), Body: []byte("{}")})
 	}
 	r.Use(r.At(0), 1)
+	r.End(r.At(1), 0)
 	must(f, r.Commit(1, nil))
 	return m.journal[1]
 }
 
 // A start over a journal of any bytes works or fails with ErrJournal, and what it accepts outlives one more start.
 func FuzzJournal(f *testing.F) {
-	rec := journalOf(f)
-	f.Add(rec)
-	f.Add(rec[:len(rec)-3])
+	keeping := testOptions
+	keeping.KeepUsed = true
+	for _, opt := range []Options{testOptions, keeping} {
+		rec := journalOf(f, opt)
+		f.Add(rec)
+		f.Add(rec[:len(rec)-3])
+	}
 	f.Add([]byte{journalVersion})
-	f.Add(append([]byte{journalVersion, sectionUsed}, bytes.Repeat([]byte{0xff}, 30)...))
+	for _, kind := range []byte{sectionUsed, sectionEnded} {
+		f.Add(append([]byte{journalVersion, kind}, bytes.Repeat([]byte{0xff}, 30)...))
+	}
 	f.Fuzz(func(t *testing.T, rec []byte) {
-		m := NewMemBackend()
-		must(t, mustRing(t, testOptions, m, 0).Commit(1, []byte{1}))
-		m.journal[1] = rec
-		r, err := NewRing(testOptions, m, 1)
-		if err != nil {
-			if !errors.Is(err, ErrJournal) {
-				t.Fatalf("error %v does not wrap ErrJournal", err)
-			}
-			return
-		}
-		var sealed []int64
-		live := 0
-		for slot := range testOptions.Slots {
-			if b := r.AtSlot(slot); b != nil {
-				sealed, live = append(sealed, b.Epoch), live+b.Live()
-			}
-		}
-		for _, epoch := range sealed {
-			sealBucket(t, r, epoch)
-		}
-		if r = mustRing(t, testOptions, m, 1); r.Pending() != live {
-			t.Fatalf("%d entries wait, expected %d", r.Pending(), live)
-		}
-		for _, epoch := range sealed {
-			n := 0
-			must(t, r.EachLive(r.At(epoch), func(_ uint32, entry []byte) error {
-				n++
-				_, err := ParseEntry(entry)
-				return err
-			}))
-			if n != r.At(epoch).Live() {
-				t.Fatalf("bucket %d: %d entries, %d live", epoch, n, r.At(epoch).Live())
-			}
-		}
+		tryJournal(t, testOptions, rec)
+		tryJournal(t, keeping, rec)
 	})
+}
+
+// tryJournal starts over a journal.
+func tryJournal(t *testing.T, opt Options, rec []byte) {
+	m := NewMemBackend()
+	must(t, mustRing(t, opt, m, 0).Commit(1, []byte{1}))
+	m.journal[1] = rec
+	r, err := NewRing(opt, m, 1)
+	if err != nil {
+		if !errors.Is(err, ErrJournal) {
+			t.Fatalf("error %v does not wrap ErrJournal", err)
+		}
+		return
+	}
+	var sealed []int64
+	live := 0
+	for slot := range opt.Slots {
+		if b := r.AtSlot(slot); b != nil {
+			sealed, live = append(sealed, b.Epoch), live+b.Live()
+		}
+	}
+	for _, epoch := range sealed {
+		sealBucket(t, r, epoch)
+	}
+	if r = mustRing(t, opt, m, 1); r.Pending() != live {
+		t.Fatalf("%d entries wait, expected %d", r.Pending(), live)
+	}
+	for _, epoch := range sealed {
+		n := 0
+		must(t, r.EachLive(r.At(epoch), func(_ uint32, entry []byte) error {
+			n++
+			_, err := ParseEntry(entry)
+			return err
+		}))
+		if n != r.At(epoch).Live() {
+			t.Fatalf("bucket %d: %d entries, %d live", epoch, n, r.At(epoch).Live())
+		}
+	}
 }
 
 // A walk over a value of any bytes ends, gives entries inside the value, as many as its header says, or ErrEntry.

@@ -12,12 +12,14 @@ import (
 //	sections, each: u8 kind, i64 epoch, u32 count, and
 //	  kind 1, appended: count × (u64 hash, u32 length, entry), rows ascending
 //	  kind 2, used:     count × u32 row
+//	  kind 3, ended:    count × u32 row
 //
-// A batch's appends come before its uses, since a batch stores its A before its B ask.
+// A batch's appends come before the rest, since a batch stores its A before its B ask.
 const (
 	journalVersion  = 1
 	sectionAppended = 1
 	sectionUsed     = 2
+	sectionEnded    = 3
 	sectionHeader   = 13
 )
 
@@ -36,11 +38,18 @@ func appendSections(dst []byte, b *Bucket) []byte {
 			dst = append(dst, b.arena.sized(uint32(row))...)
 		}
 	}
-	if len(b.log) > 0 {
-		dst = appendSectionHeader(dst, sectionUsed, b.Epoch, len(b.log))
-		for _, row := range b.log {
-			dst = binary.LittleEndian.AppendUint32(dst, row)
-		}
+	dst = appendRows(dst, sectionUsed, b.Epoch, b.log)
+	return appendRows(dst, sectionEnded, b.Epoch, b.endLog)
+}
+
+// appendRows adds a section of row numbers, none if there are no rows.
+func appendRows(dst []byte, kind byte, epoch int64, rows []uint32) []byte {
+	if len(rows) == 0 {
+		return dst
+	}
+	dst = appendSectionHeader(dst, kind, epoch, len(rows))
+	for _, row := range rows {
+		dst = binary.LittleEndian.AppendUint32(dst, row)
 	}
 	return dst
 }
@@ -55,6 +64,7 @@ func appendSectionHeader(dst []byte, kind byte, epoch int64, n int) []byte {
 type journalVisitor interface {
 	appended(epoch int64, hash uint64, entry []byte) error
 	used(epoch int64, row uint32) error
+	ended(epoch int64, row uint32) error
 }
 
 // readJournal walks a record; errors wrap ErrJournal.
@@ -73,7 +83,9 @@ func readJournal(rec []byte, v journalVisitor) error {
 		case sectionAppended:
 			rec, err = readAppended(rec, epoch, n, v)
 		case sectionUsed:
-			rec, err = readUsed(rec, epoch, n, v)
+			rec, err = readRows(rec, epoch, n, v.used)
+		case sectionEnded:
+			rec, err = readRows(rec, epoch, n, v.ended)
 		default:
 			err = fmt.Errorf("%w: section kind %d", ErrJournal, kind)
 		}
@@ -105,12 +117,12 @@ func readAppended(rec []byte, epoch int64, n int, v journalVisitor) ([]byte, err
 	return rec, nil
 }
 
-func readUsed(rec []byte, epoch int64, n int, v journalVisitor) ([]byte, error) {
+func readRows(rec []byte, epoch int64, n int, visit func(epoch int64, row uint32) error) ([]byte, error) {
 	if n > len(rec)/4 {
-		return nil, fmt.Errorf("%w: used rows past the end", ErrJournal)
+		return nil, fmt.Errorf("%w: rows past the end", ErrJournal)
 	}
 	for range n {
-		if err := v.used(epoch, binary.LittleEndian.Uint32(rec)); err != nil {
+		if err := visit(epoch, binary.LittleEndian.Uint32(rec)); err != nil {
 			return nil, err
 		}
 		rec = rec[4:]

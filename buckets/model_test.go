@@ -34,7 +34,8 @@ type modelRow struct {
 	e      Entry
 	bytes  string // encoded
 	used   bool
-	atSeal bool // was used when the writing of its run started: not in it
+	ended  bool // with KeepUsed
+	atSeal bool // was over when the writing of its run started: not in it
 	run    int  // the run that it is in, or will be
 }
 
@@ -80,11 +81,14 @@ func (b *modelBucket) withHash(hash uint64, run int) []found {
 	return out
 }
 
-// hashes are the distinct ones of a run; with live of its rows that are not used.
-func (b *modelBucket) hashes(run int, live bool) []uint64 {
+// over says whether a row is, in the ring of the run.
+func (m *modelRun) over(r modelRow) bool { return r.ended || r.used && !m.opt.KeepUsed }
+
+// hashes are the distinct ones of a run; without those for which leave says so.
+func (b *modelBucket) hashes(run int, leave func(modelRow) bool) []uint64 {
 	var out []uint64
 	for _, r := range b.rows[:b.done] {
-		if r.run == run && !r.atSeal && !(live && r.used) {
+		if r.run == run && !r.atSeal && !(leave != nil && leave(r)) {
 			out = append(out, r.hash)
 		}
 	}
@@ -162,7 +166,7 @@ func (m *modelRun) randomEntry(epoch int64) (uint64, Entry) {
 	if m.chance(15) {
 		hash = m.hot
 	}
-	e := Entry{SideB: m.chance(30), Spec: uint16(m.rng.IntN(3)), Partition: int32(m.rng.IntN(4)),
+	e := Entry{SideB: m.chance(30), Wanted: uint32(max(0, m.rng.IntN(7)-3)), Spec: uint16(m.rng.IntN(3)), Partition: int32(m.rng.IntN(4)),
 		Time: epoch*m.opt.Width + m.rng.Int64N(20)*50, Offset: m.rng.Int64N(1000),
 		Key: fmt.Appendf(nil, "skey-%d", key), Body: filled(m.rng.IntN(120), m.rng.Uint64())}
 	switch n := m.rng.IntN(2000); {
@@ -216,6 +220,19 @@ func (m *modelRun) useRow(epoch int64, row int) {
 	m.counts["use "+stateName(mb.state)]++
 }
 
+func (m *modelRun) endRow(epoch int64, row int) {
+	mb := m.now.buckets[epoch]
+	if got := m.ring.End(m.ring.At(epoch), uint32(row)); got == m.over(mb.rows[row]) {
+		m.t.Fatalf("End of row %d of bucket %d: %v", row, epoch, got)
+	}
+	if m.opt.KeepUsed {
+		mb.rows[row].ended = true
+	} else {
+		mb.rows[row].used = true
+	}
+	m.counts["end "+stateName(mb.state)]++
+}
+
 func stateName(s State) string { return [...]string{"open", "sealing", "sealed"}[s] }
 
 // epochs are those of the live buckets, sorted so that a seed tells the whole story.
@@ -226,7 +243,11 @@ func (m *modelRun) use() {
 		epoch := epochs[m.rng.IntN(len(epochs))]
 		rows := len(m.now.buckets[epoch].rows)
 		for range 1 + m.rng.IntN(8) {
-			m.useRow(epoch, m.rng.IntN(rows))
+			if m.chance(70) {
+				m.useRow(epoch, m.rng.IntN(rows))
+			} else {
+				m.endRow(epoch, m.rng.IntN(rows))
+			}
 		}
 	}
 }
@@ -298,13 +319,13 @@ func (m *modelRun) startSeal() {
 	spill := m.chance(50)
 	if m.chance(10) { // nothing left of it: it gets no family
 		for row := range mb.rows {
-			m.useRow(epoch, row)
+			m.endRow(epoch, row)
 		}
 		m.commit(true)
 	}
 	mb.part = len(mb.rows)
 	for i := mb.done; i < mb.part; i++ {
-		mb.rows[i].atSeal, mb.rows[i].run = mb.rows[i].used && !m.opt.KeepUsed, mb.runs
+		mb.rows[i].atSeal, mb.rows[i].run = m.over(mb.rows[i]), mb.runs
 	}
 	var job *SealJob
 	done := make(chan struct{})
@@ -350,7 +371,7 @@ func (m *modelRun) finishSeal() {
 		m.counts["spilled again"]++
 	}
 	mb.done, mb.part = mb.part, 0
-	want := mb.hashes(mb.runs, false)
+	want := mb.hashes(mb.runs, nil)
 	if !slices.Equal(job.Hashes, want) || job.Wrote() != (len(want) > 0) {
 		m.t.Fatalf("bucket %d: SealJob.Hashes has %d, expected %d", epoch, len(job.Hashes), len(want))
 	}
@@ -359,7 +380,7 @@ func (m *modelRun) finishSeal() {
 		return
 	}
 	for run, older := range job.Older {
-		if !slices.Equal(older, mb.hashes(run, false)) {
+		if !slices.Equal(older, mb.hashes(run, nil)) {
 			m.t.Fatalf("bucket %d: SealJob.Older of run %d has %d hashes", epoch, run, len(older))
 		}
 	}
@@ -421,7 +442,7 @@ func (m *modelRun) reopen() {
 	if m.ring.Committed() != m.batch {
 		m.t.Fatalf("Committed %d, expected %d", m.ring.Committed(), m.batch)
 	}
-	for _, prefix := range []string{bucketMark, usedBits} { // nothing is kept of what is gone
+	for _, prefix := range []string{bucketMark, rowBits} { // nothing is kept of what is gone
 		must(m.t, store.ScanMeta(prefix, func(key string, _ []byte) error {
 			epoch, err := strconv.ParseInt(strings.TrimPrefix(key, prefix), 10, 64)
 			if mb := m.now.buckets[epoch]; mb == nil || mb.state != Sealed && mb.done == 0 {
@@ -520,17 +541,14 @@ func (m *modelRun) checkBucket(epoch int64, mb *modelBucket) (live int) {
 	}
 	want := map[uint32]string{}
 	for row, r := range mb.rows {
-		if b.Used(uint32(row)) != r.used {
-			m.t.Fatalf("bucket %d row %d: used %v", epoch, row, !r.used)
+		if b.Used(uint32(row)) != r.used || b.Ended(uint32(row)) != m.over(r) {
+			m.t.Fatalf("bucket %d row %d: used %v, ended %v; expected %v, %v", epoch, row, b.Used(uint32(row)), b.Ended(uint32(row)), r.used, m.over(r))
 		}
-		if !r.used {
+		if !m.over(r) {
 			want[uint32(row)] = r.bytes
 		}
 	}
 	live = len(want)
-	if m.opt.KeepUsed {
-		live = len(mb.rows)
-	}
 	if b.State() != mb.state || b.Rows() != len(mb.rows) || b.Live() != live {
 		m.t.Fatalf("bucket %d: state %d, %d rows, %d live; expected %d, %d, %d", epoch, b.State(), b.Rows(), b.Live(), mb.state, len(mb.rows), live)
 	}
@@ -551,7 +569,7 @@ func (m *modelRun) checkBucket(epoch int64, mb *modelBucket) (live int) {
 	}
 	must(m.t, m.ring.EachLive(b, func(row uint32, entry []byte) error {
 		if want[row] != string(entry) {
-			m.t.Fatalf("bucket %d: EachLive gave row %d with another entry, or twice, or a used one", epoch, row)
+			m.t.Fatalf("bucket %d: EachLive gave row %d with another entry, or twice, or one that is over", epoch, row)
 		}
 		delete(want, row)
 		return nil
@@ -573,7 +591,7 @@ func (m *modelRun) checkLookups() {
 			m.t.Fatalf("bucket %d: %d runs, expected %d", epoch, b.Runs(), mb.runs)
 		}
 		for run := range mb.runs {
-			hashes := mb.hashes(run, false)
+			hashes := mb.hashes(run, nil)
 			for _, h := range []uint64{m.hot, m.rng.Uint64(), 0, ^uint64(0), hashes[m.rng.IntN(len(hashes))], hashes[m.rng.IntN(len(hashes))]} {
 				probes = append(probes, Probe{Hash: h, Slot: uint16(b.Slot), Run: uint16(run)})
 				want = append(want, mb.withHash(h, run))
@@ -609,8 +627,9 @@ func (m *modelRun) checkScan(epoch int64, live bool) {
 	if len(scan.Hashes) != mb.runs {
 		m.t.Fatalf("bucket %d: scan of %d runs, expected %d", epoch, len(scan.Hashes), mb.runs)
 	}
+	leave := map[bool]func(modelRow) bool{true: m.over}[live]
 	for run, hashes := range scan.Hashes {
-		if want := mb.hashes(run, live); !slices.Equal(hashes, want) {
+		if want := mb.hashes(run, leave); !slices.Equal(hashes, want) {
 			m.t.Fatalf("bucket %d, run %d, live %v: scan has %d, expected %d", epoch, run, live, len(hashes), len(want))
 		}
 	}
@@ -641,11 +660,8 @@ func testModel(t *testing.T, keepUsed bool) {
 
 // missing lists the events that a run should see and did not yet.
 func (m *modelRun) missing() (out []string) {
-	events := []string{"append", "refused", "use open", "use sealing", "use sealed", "undo", "seal", "spill", "spilled again", "drop",
-		"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up"}
-	if !m.opt.KeepUsed {
-		events = append(events, "nothing to write")
-	}
+	events := []string{"append", "refused", "use open", "use sealing", "use sealed", "end open", "end sealing", "end sealed", "undo", "seal", "spill", "spilled again", "drop",
+		"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up", "nothing to write"}
 	for _, what := range events {
 		if m.counts[what] == 0 {
 			out = append(out, what)

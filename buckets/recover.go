@@ -15,18 +15,19 @@ const (
 	metaFloor   = "floor"   // i64: epochs below are dropped
 	metaDrained = "drained" // present: the input ended and everything was closed
 	bucketMark  = "mark."   // + epoch: what of a bucket is in runs
-	usedBits    = "bits."   // + epoch: which of these rows are used
+	rowBits     = "bits."   // + epoch: which of these rows are used, and which have ended
 
 	// Of stores whose commit record is in another one, u64 each; see Has.
 	metaJournaled = "journaled" // the last batch that Commit wrote
 	metaFolded    = "folded"    // the last batch whose effects cannot be cut off any more
 )
 
-// A mark, format version 3: u8 version, u8 flags (bit 0: sealed), u32 rows below which all are in runs, u64 last batch
-// whose rows these are, u16 runs, and for each run u64 entries, u64 bytes, u64 xxh3 of its file. Version 1 knew one run a
-// bucket, version 2 no sums.
+// A mark, format version 4: u8 version, u8 flags (bit 0: sealed), u32 rows below which all are in runs, u64 last batch
+// whose rows these are, u16 runs, and for each run u64 entries, u64 bytes, u64 xxh3 of its file. Bits are one bitmap of
+// these rows in u64 words, those that are used, and if any ever ended (KeepUsed) a second one behind it, those that have.
+// Version 1 knew one run a bucket, version 2 no sums, version 3 one bitmap and no counts in entries.
 const (
-	stateVersion = 3
+	stateVersion = 4
 	headerSize   = 1 + 8 + 2
 	markHeader   = 1 + 1 + 4 + 8 + 2
 	markRun      = 8 + 8 + 8
@@ -34,7 +35,7 @@ const (
 )
 
 func markKey(epoch int64) string { return bucketMark + strconv.FormatInt(epoch, 10) }
-func bitsKey(epoch int64) string { return usedBits + strconv.FormatInt(epoch, 10) }
+func bitsKey(epoch int64) string { return rowBits + strconv.FormatInt(epoch, 10) }
 
 func (b *Bucket) encodeMark() []byte {
 	flags := byte(0)
@@ -83,17 +84,13 @@ func (b *Bucket) decodeMark(m []byte) error {
 	return nil
 }
 
-// encodeBits is the bitmap of the rows below done; what is above comes back from the journal.
+// encodeBits is the bitmaps of the rows below done; what is above comes back from the journal.
 func (b *Bucket) encodeBits() []byte {
-	n := (b.done + 63) / 64
-	out := make([]byte, 0, n*8)
-	for i, w := range b.used[:n] {
-		if rest := b.done - uint32(i)*64; rest < 64 {
-			w &= 1<<rest - 1
-		}
-		out = binary.LittleEndian.AppendUint64(out, w)
+	n := words(b.done) * 8
+	if len(b.ended) == 0 {
+		return appendBits(make([]byte, 0, n), b.used, b.done)
 	}
-	return out
+	return appendBits(appendBits(make([]byte, 0, 2*n), b.used, b.done), b.ended, b.done)
 }
 
 // CommitRecord reads the caller's commit record of a store, nil if there is none. Before NewRing.
@@ -149,7 +146,7 @@ func (r *Ring) recoverHeader() error {
 		return r.flush()
 	}
 	if len(got) != headerSize || got[0] != stateVersion {
-		return fmt.Errorf("state of another format: this build reads version %d", stateVersion)
+		return fmt.Errorf("state of another format: this build reads version %d, the state has %s. Start with an empty directory, or go on with the build that made it", stateVersion, formatOf(got))
 	}
 	width, slots := int64(binary.LittleEndian.Uint64(got[1:])), int(binary.LittleEndian.Uint16(got[9:]))
 	if width != r.opt.Width || slots != r.opt.Slots {
@@ -157,6 +154,14 @@ func (r *Ring) recoverHeader() error {
 			slots, width, r.opt.Slots, r.opt.Width)
 	}
 	return nil
+}
+
+// formatOf says the version in a header.
+func formatOf(header []byte) string {
+	if len(header) != headerSize {
+		return "no header that is one"
+	}
+	return fmt.Sprintf("version %d", header[0])
 }
 
 func (r *Ring) recoverFloor() error {
@@ -191,7 +196,7 @@ func (r *Ring) recoverRuns() error {
 		if epoch < r.floor {
 			return fmt.Errorf("bucket %d has a mark, and is below the floor %d", epoch, r.floor)
 		}
-		b := &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), pool: r.pool, arena: arena{pool: r.pool}, tmpKeep: r.opt.KeepUsed}
+		b := r.newBucket(epoch)
 		if err := b.decodeMark(value); err != nil {
 			return fmt.Errorf("damaged mark %q: %w", key, err)
 		}
@@ -222,22 +227,14 @@ func (r *Ring) recoverBits(b *Bucket) error {
 	if other := r.slots[b.Slot]; other != nil {
 		return fmt.Errorf("buckets %d and %d claim one slot", other.Epoch, b.Epoch)
 	}
-	v, ok, err := r.store.Meta(bitsKey(b.Epoch))
+	v, _, err := r.store.Meta(bitsKey(b.Epoch))
 	if err != nil {
 		return err
 	}
-	if err := b.sound(v, r.opt.KeepUsed); err != nil {
+	if err := b.readBits(v); err != nil {
 		return err
 	}
-	b.used = make([]uint64, (int64(b.rows)+63)/64)
-	b.live = int(b.rows)
 	r.pending += b.live
-	for row := uint32(0); ok && row < b.rows; row++ {
-		if v[row>>3]&(1<<(row&7)) != 0 {
-			r.setUsed(b, row)
-		}
-	}
-	b.bitsDirty = false
 	r.slots[b.Slot] = b
 	return nil
 }
@@ -281,7 +278,7 @@ func (r *Ring) recoverJournal() error {
 	return (&SyncJob{store: r.store}).Run()
 }
 
-// replay applies journal content: appends that no run has, uses to any bucket that is left.
+// replay applies journal content: appends that no run has, uses and ends to any bucket that is left.
 type replay struct {
 	ring  *Ring
 	batch uint64
@@ -305,15 +302,32 @@ func (p *replay) appended(epoch int64, hash uint64, entry []byte) error {
 }
 
 func (p *replay) used(epoch int64, row uint32) error {
-	b := p.ring.At(epoch)
-	if b == nil || epoch < p.ring.floor {
-		return nil
-	}
-	if row >= b.rows {
-		return fmt.Errorf("%w: row %d of bucket %d, which has %d", ErrJournal, row, epoch, b.rows)
-	}
-	if !b.Used(row) {
+	b, err := p.bucketOf(epoch, row)
+	if b != nil && !b.Used(row) {
 		p.ring.setUsed(b, row)
 	}
-	return nil
+	return err
+}
+
+func (p *replay) ended(epoch int64, row uint32) error {
+	if !p.ring.opt.KeepUsed {
+		return fmt.Errorf("%w: a row that ended, in a ring whose rows are used up", ErrJournal)
+	}
+	b, err := p.bucketOf(epoch, row)
+	if b != nil && !b.Ended(row) {
+		p.ring.setEnded(b, row)
+	}
+	return err
+}
+
+// bucketOf is the bucket of a row, nil if it is dropped.
+func (p *replay) bucketOf(epoch int64, row uint32) (*Bucket, error) {
+	b := p.ring.At(epoch)
+	if b == nil || epoch < p.ring.floor {
+		return nil, nil
+	}
+	if row >= b.rows {
+		return nil, fmt.Errorf("%w: row %d of bucket %d, which has %d", ErrJournal, row, epoch, b.rows)
+	}
+	return b, nil
 }

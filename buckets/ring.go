@@ -33,8 +33,8 @@ type Options struct {
 	Width int64 // ms of event time a bucket holds, > 0
 	Slots int   // 2 to MaxSlots
 	Sync  SyncMode
-	// KeepUsed: a used row is only marked, and stays and answers (one-to-many). Otherwise it is consumed: it no
-	// longer waits, and a seal leaves it out.
+	// KeepUsed: a used row is only marked, and stays and answers (one-to-many, many-to-many) until it is ended. Otherwise
+	// it is consumed: to use a row and to end it are the same. What has ended no longer waits, and a seal leaves it out.
 	KeepUsed bool
 	// ArenaBytes is about what all open buckets may hold in RAM, 0 for no limit: it decides how large the chunks of
 	// their arenas are. To stay below it is the caller's doing (StartSpill).
@@ -150,7 +150,7 @@ func (r *Ring) Bucket(epoch int64) (*Bucket, error) {
 	case b == nil && epoch < r.floor:
 		return nil, fmt.Errorf("bucket %d is below the floor %d", epoch, r.floor)
 	case b == nil:
-		b = &Bucket{Epoch: epoch, Slot: slot, pool: r.pool, arena: arena{pool: r.pool}, tmpKeep: r.opt.KeepUsed}
+		b = r.newBucket(epoch)
 		r.slots[slot] = b
 	case b.Epoch != epoch:
 		return nil, fmt.Errorf("bucket %d: %w (%d)", epoch, ErrDisplaces, b.Epoch)
@@ -158,6 +158,10 @@ func (r *Ring) Bucket(epoch int64) (*Bucket, error) {
 		return nil, fmt.Errorf("bucket %d is sealed and takes no entry", epoch)
 	}
 	return b, nil
+}
+
+func (r *Ring) newBucket(epoch int64) *Bucket {
+	return &Bucket{Epoch: epoch, Slot: SlotOf(epoch, r.opt.Slots), keep: r.opt.KeepUsed, pool: r.pool, arena: arena{pool: r.pool}}
 }
 
 func (r *Ring) touch(b *Bucket) {
@@ -189,7 +193,7 @@ func (r *Ring) grown(b *Bucket) {
 	}
 }
 
-// Use marks a row as used up; false if it was already.
+// Use marks a row as used; false if it was already. Without KeepUsed it has ended with that.
 func (r *Ring) Use(b *Bucket, row uint32) bool {
 	if b.Used(row) {
 		return false
@@ -197,6 +201,21 @@ func (r *Ring) Use(b *Bucket, row uint32) bool {
 	r.touch(b)
 	b.log = append(b.log, row)
 	r.setUsed(b, row)
+	return true
+}
+
+// End marks a row as over, used or not: it no longer waits, a seal leaves it out, and Ended says that it answers no B. False
+// if it was over already. Without KeepUsed it is Use.
+func (r *Ring) End(b *Bucket, row uint32) bool {
+	if !r.opt.KeepUsed {
+		return r.Use(b, row)
+	}
+	if b.Ended(row) {
+		return false
+	}
+	r.touch(b)
+	b.endLog = append(b.endLog, row)
+	r.setEnded(b, row)
 	return true
 }
 
@@ -209,8 +228,16 @@ func (r *Ring) setUsed(b *Bucket, row uint32) {
 	}
 }
 
+// setEnded is for rings with KeepUsed.
+func (r *Ring) setEnded(b *Bucket, row uint32) {
+	b.ended.set(row, len(b.used))
+	b.bitsDirty = true
+	b.live--
+	r.pending--
+}
+
 func (r *Ring) unUse(b *Bucket, row uint32) {
-	b.used[row>>6] &^= 1 << (row & 63)
+	b.used.clear(row)
 	if !r.opt.KeepUsed {
 		b.live++
 		r.pending++
@@ -223,13 +250,19 @@ func (r *Ring) Undo() {
 		for _, row := range b.log {
 			r.unUse(b, row)
 		}
+		for _, row := range b.endLog {
+			b.ended.clear(row)
+		}
+		b.live += len(b.endLog)
+		r.pending += len(b.endLog)
 		if b.state == Open {
 			gone := b.arena.rows() - b.mark.rows
 			b.arena.truncate(b.mark)
 			b.rows -= uint32(gone)
 			b.live -= gone
 			r.pending -= gone
-			b.used = b.used[:(b.rows+63)/64]
+			b.used = b.used[:words(b.rows)]
+			b.ended = b.ended[:min(len(b.ended), len(b.used))]
 			if b.rows == 0 {
 				b.arena.release()
 				r.slots[b.Slot] = nil
@@ -241,7 +274,7 @@ func (r *Ring) Undo() {
 }
 
 func (b *Bucket) endBatch() {
-	b.log = b.log[:0]
+	b.log, b.endLog = b.log[:0], b.endLog[:0]
 	b.touched = false
 }
 
@@ -262,7 +295,7 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 			b.first = batch
 		}
 		w.Record = appendSections(w.Record, b)
-		uses += len(b.log)
+		uses += len(b.log) + len(b.endLog)
 	}
 	r.lastUsed = 4 * uses
 	r.lastAppended = max(len(w.Record)-r.lastUsed, 0)
@@ -298,7 +331,7 @@ func (r *Ring) Maintain() error {
 	return r.flushBetween(failpoint.CutBefore, failpoint.CutAfter)
 }
 
-// JournalBytes is what the last Commit journaled: bytes of appended entries and of used rows.
+// JournalBytes is what the last Commit journaled: bytes of appended entries, and of used and ended rows.
 func (r *Ring) JournalBytes() (appended, used int) { return r.lastAppended, r.lastUsed }
 
 // WriteCommit stores the commit record alone: with several tasks, after each of them has journaled the batch.

@@ -2,16 +2,16 @@ package buckets
 
 import "fmt"
 
-// EachLive calls fn with every row of a bucket that is not used: run by run by hash, then by row what is in RAM. The
+// EachLive calls fn with every row of a bucket that is not over: run by run by hash, then by row what is in RAM. The
 // entry is valid during the call.
 func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) error {
 	for _, run := range b.runs {
-		if err := scanRun(r.store, run.family, b.done, b.Used, fn); err != nil {
+		if err := scanRun(r.store, run.family, b.done, b.Ended, fn); err != nil {
 			return err
 		}
 	}
 	for row := b.done; row < b.rows; row++ {
-		if !b.Used(row) {
+		if !b.Ended(row) {
 			if err := fn(row, b.Entry(row)); err != nil {
 				return err
 			}
@@ -20,15 +20,15 @@ func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) erro
 	return nil
 }
 
-// scanRun calls fn with the rows of a family that are not used.
-func scanRun(store Backend, f Family, rows uint32, used func(row uint32) bool, fn func(row uint32, entry []byte) error) error {
+// scanRun calls fn with the rows of a family that are not over.
+func scanRun(store Backend, f Family, rows uint32, over func(row uint32) bool, fn func(row uint32, entry []byte) error) error {
 	return store.ScanValues(f, func(_, value []byte) error {
 		it := IterValue(value)
 		for row, entry, ok := it.Next(); ok; row, entry, ok = it.Next() {
 			if row >= rows {
 				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, rows)
 			}
-			if !used(row) {
+			if !over(row) {
 				if err := fn(row, entry); err != nil {
 					return err
 				}
@@ -44,7 +44,7 @@ type HashScan struct {
 	store    Backend
 	families []Family
 	rows     uint32
-	used     []uint64 // rows to leave out; nil: none
+	over     bitmap // rows to leave out; nil: none
 	// Hashes is filled by Run: for each run the distinct ones, ascending.
 	Hashes [][]uint64
 }
@@ -58,11 +58,20 @@ func (r *Ring) ScanHashes(b *Bucket) *HashScan {
 	return s
 }
 
-// ScanLive prepares a HashScan of the rows in runs that are not used as of now. What is used later stays in.
+// ScanLive prepares a HashScan of the rows in runs that a B may still find: those that are not over as of now. What is
+// over later stays in.
 func (r *Ring) ScanLive(b *Bucket) *HashScan {
 	s := r.ScanHashes(b)
-	s.used = append([]uint64{}, b.used...)
+	s.over = b.snapshot(b.over())
 	return s
+}
+
+// snapshot is a copy of a bitmap that has all rows; nil if no row is set in it.
+func (b *Bucket) snapshot(m bitmap) bitmap {
+	if len(m) == 0 {
+		return nil
+	}
+	return append(make(bitmap, 0, len(b.used)), m...)[:len(b.used)]
 }
 
 // Run fills Hashes. The bucket must not be dropped meanwhile: run both on one helper goroutine, in order.
@@ -78,8 +87,8 @@ func (s *HashScan) Run() error {
 }
 
 func (s *HashScan) scan(f Family) (hashes []uint64, err error) {
-	if s.used == nil {
+	if s.over == nil {
 		return s.store.ScanHashes(f, nil)
 	}
-	return s.store.ScanLive(f, s.used, s.rows, nil)
+	return s.store.ScanLive(f, s.over, s.rows, nil)
 }

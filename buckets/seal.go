@@ -26,9 +26,9 @@ type SealJob struct {
 	bucket *Bucket
 	store  Backend
 	part   *writing
-	used   []uint64 // as of the start; rows used later are only in the bitmap
-	number int      // of the run in its bucket
-	final  bool     // the bucket is sealed with it
+	over   bitmap // rows to leave out, as of the start; those that are over later are only in the bitmap
+	number int    // of the run in its bucket
+	final  bool   // the bucket is sealed with it
 
 	older []Family
 
@@ -61,21 +61,17 @@ func (r *Ring) StartSeal(b *Bucket) *SealJob {
 func (r *Ring) StartSpill(b *Bucket) *SealJob { return r.startRun(b, false) }
 
 func (r *Ring) startRun(b *Bucket, final bool) *SealJob {
-	left := make([]uint64, len(b.used)) // rows that are left out
-	if !r.opt.KeepUsed {
-		copy(left, b.used)
-	}
 	if b.part == nil { // else the last attempt failed, and its rows are still set apart
 		b.freeze(r.committed)
 	}
-	j := &SealJob{bucket: b, store: r.store, part: b.part, used: left, number: len(b.runs), final: final}
+	j := &SealJob{bucket: b, store: r.store, part: b.part, over: b.snapshot(b.over()), number: len(b.runs), final: final}
 	for _, old := range b.runs {
 		j.older = append(j.older, old.family)
 	}
 	return j
 }
 
-// Run sorts the rows, writes the SST and ingests it. A bucket whose rows were all used gets no family. After an
+// Run sorts the rows, writes the SST and ingests it. A bucket whose rows are all over gets no family. After an
 // error the bucket goes on answering from RAM.
 func (j *SealJob) Run() error {
 	rows := j.sorted()
@@ -115,7 +111,7 @@ func (j *SealJob) sorted() []sealRow {
 	a := &j.part.arena
 	rows := make([]sealRow, 0, a.rows())
 	for at, hash := range a.hashes {
-		if row := j.part.base + uint32(at); j.used[row>>6]&(1<<(row&63)) == 0 {
+		if row := j.part.base + uint32(at); !j.over.has(row) {
 			rows = append(rows, sealRow{hash, uint32(at)})
 		}
 	}

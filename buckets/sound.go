@@ -1,9 +1,7 @@
 package buckets
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -16,34 +14,40 @@ import (
 func markedEpoch(prefix, key string) (int64, error) {
 	epoch, err := strconv.ParseInt(strings.TrimPrefix(key, prefix), 10, 64)
 	if err != nil || key != prefix+strconv.FormatInt(epoch, 10) {
-		return 0, fmt.Errorf("damaged %s %q: no name of an epoch", map[string]string{bucketMark: "mark", usedBits: "bitmap"}[prefix], key)
+		return 0, fmt.Errorf("damaged %s %q: no name of an epoch", map[string]string{bucketMark: "mark", rowBits: "bitmap"}[prefix], key)
 	}
 	return epoch, nil
 }
 
-// sound checks the mark of a bucket against its bitmap, which is written with the mark and with every change after it. A run
-// leaves out the rows that were used until then (none with keepUsed), so the runs have at least the rows that are not used now.
-func (b *Bucket) sound(bitmap []byte, keepUsed bool) error {
-	rows, used := int64(b.done), int64(0)
-	if want := (rows + 63) / 64 * 8; int64(len(bitmap)) != want {
-		return fmt.Errorf("bucket %d: bitmap of %d bytes for %d rows", b.Epoch, len(bitmap), rows)
+// readBits takes over the bitmaps of a bucket whose mark was read, and checks both against each other: they are written with
+// the mark and with every change after it. A run leaves out the rows that were over until then, so the runs have at least
+// the rows that are not over now.
+func (b *Bucket) readBits(v []byte) error {
+	rows := int64(b.done)
+	size := words(b.done) * 8
+	if len(v) != size && !(b.keep && len(v) == 2*size) {
+		return fmt.Errorf("bucket %d: bitmap of %d bytes for %d rows", b.Epoch, len(v), rows)
 	}
-	for i := 0; i < len(bitmap); i += 8 {
-		used += int64(bits.OnesCount64(binary.LittleEndian.Uint64(bitmap[i:])))
+	var over int64
+	if b.used, over = readBits(v[:size]); b.keep {
+		b.ended, over = readBits(v[size:])
 	}
-	if tail := rows % 64; tail != 0 && binary.LittleEndian.Uint64(bitmap[len(bitmap)-8:])>>tail != 0 {
-		return fmt.Errorf("bucket %d: bitmap with rows that the bucket has not", b.Epoch)
+	for _, m := range []bitmap{b.used, b.ended} {
+		if tail := rows % 64; tail != 0 && len(m) > 0 && m[len(m)-1]>>tail != 0 {
+			return fmt.Errorf("bucket %d: bitmap with rows that the bucket has not", b.Epoch)
+		}
 	}
-	if n := b.Entries(); keepUsed && n != rows || n < rows-used {
-		return fmt.Errorf("bucket %d: %d of %d rows are used, and its runs have %d", b.Epoch, used, rows, n)
+	if n := b.Entries(); n < rows-over {
+		return fmt.Errorf("bucket %d: %d of %d rows are over, and its runs have %d", b.Epoch, over, rows, n)
 	}
+	b.live = int(rows - over)
 	return nil
 }
 
 // strayBitmaps refuses bitmaps of buckets that have no mark: one of a later bucket of that epoch would take them over.
 func (r *Ring) strayBitmaps() error {
-	return r.store.ScanMeta(usedBits, func(key string, _ []byte) error {
-		epoch, err := markedEpoch(usedBits, key)
+	return r.store.ScanMeta(rowBits, func(key string, _ []byte) error {
+		epoch, err := markedEpoch(rowBits, key)
 		if err != nil {
 			return err
 		}
