@@ -337,7 +337,7 @@ func TestWindows(t *testing.T) {
 			times[i] = now + int64(i%3)*far
 		}
 		rows := rowsOf(B, 0, len(times), keyOf, func(i int) int64 { return times[i] })
-		before := task.stats
+		before := *task.stats
 		task.gather(rows)
 		asked, queries, all := uint64(0), uint64(0), uint64(0)
 		masks := map[uint64]bool{}

@@ -216,7 +216,7 @@ func (t *Task) letGo(kind int, b *buckets.Bucket, r *release, limit int64) (full
 // out puts out one A, if it has not paired.
 func (t *Task) out(kind int, b *buckets.Bucket, row uint32, entry []byte) {
 	switch {
-	case b.Used(row):
+	case b.Used(row) || b.Ended(row):
 	case kind == atEarly:
 		t.rel.early = append(t.rel.early, entry)
 	default:
