@@ -399,6 +399,9 @@ func (e *Engine) Counters() Counters {
 	c.Matches += e.now.Matches
 	c.UnmatchedA += e.now.UnmatchedA
 	c.UnmatchedB += e.now.UnmatchedB
+	c.Early += e.now.Early
+	c.Corrected += e.now.Corrected
+	c.Retracted += e.now.Retracted
 	for _, j := range e.joiners {
 		c.Tasks.add(j.Stats())
 	}
@@ -408,6 +411,7 @@ func (e *Engine) Counters() Counters {
 // Levels are what is there now, over all joiners.
 type Levels struct {
 	Pending      int // A that wait
+	PendingB     int // B that wait (ProbeWait)
 	Open, Sealed int // buckets, of the joiner that has most
 	SealedRows   int // rows in families, used ones too
 	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all joiners
@@ -428,6 +432,7 @@ func (e *Engine) Levels(deep bool) Levels {
 		o := j.Levels(deep)
 		l.Open, l.Sealed = max(l.Open, o.Open), max(l.Sealed, o.Sealed)
 		l.Pending += o.Pending
+		l.PendingB += o.PendingB
 		l.SealedRows += o.SealedRows
 		l.Unfiltered += o.Unfiltered
 		l.Rotating += o.Rotating
