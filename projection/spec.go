@@ -50,6 +50,8 @@ type Spec struct {
 	watch     watch
 	watches   bool // there is something to watch for
 
+	names []string // of the kept fields in outputs
+
 	// For outputs from full events: the kept fields alone, and the readers at rest.
 	keepPlan *plan
 	keepFull []keepField
@@ -160,6 +162,7 @@ func (s *Spec) compileKeep(side SideSpec) error {
 			return fmt.Errorf("keep: %s and %s have the same output name %q: write {name: path} for one", other, field.Path, name)
 		}
 		paths[name] = field.Path
+		s.names = append(s.names, name)
 		member := append(appendQuoted(nil, []byte(name)), ':')
 		s.keepFull = append(s.keepFull, keepField{member, s.keepPlan.add(path)})
 		if !s.full { // full events are projected when they come out
