@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"joinbench/buckets"
@@ -30,6 +32,9 @@ const arenaShare = 3.0 / 4
 // (rules 7 and 9). Errors are *config.Error.
 func compile(j *config.Join, files bool) (*compiled, error) {
 	c := compiled{lenient: j.Validation == "lenient"}
+	if err := checkPaths(j); err != nil {
+		return nil, err
+	}
 	for i, side := range []*config.Side{&j.A, &j.B} {
 		spec := projection.SideSpec{Key: side.Key, KeyString: side.KeyType == "string", Time: side.Time, TimeUnit: side.TimeUnit,
 			Store: side.Store, Lenient: j.Validation == "lenient", MaxSkew: j.MaxSkew}
@@ -84,6 +89,30 @@ var (
 	endings       = map[string]core.Ending{"pair": core.EndPair, "unmatched": core.EndUnmatched, "nothing": core.EndNothing}
 	nullSides     = map[string][2]bool{"inner": {}, "left": {core.A: true}, "right": {core.B: true}, "outer": {true, true}}
 )
+
+// checkPaths reads the paths that are no side's own, so that a fault is said of their key.
+func checkPaths(j *config.Join) error {
+	paths := map[string]string{}
+	switch j.Collect.Mode {
+	case "count":
+		paths["collect.count"] = j.Collect.Count
+	case "marker":
+		paths["collect.marker.field"] = j.Collect.Marker.Field
+	}
+	if j.CompleteOn != nil {
+		paths["complete_on.field"] = j.CompleteOn.Field
+	}
+	var faults []config.Fault
+	for _, key := range slices.Sorted(maps.Keys(paths)) {
+		if _, err := projection.ParsePath(paths[key]); err != nil {
+			faults = append(faults, config.Fault{Key: key, Message: fmt.Sprintf("%s: %v", key, err)})
+		}
+	}
+	if len(faults) > 0 {
+		return &config.Error{Faults: faults}
+	}
+	return nil
+}
 
 // watch has a side's decoder look for the fields that end, mark or count (rules 18 and 19).
 func watch(j *config.Join, side core.Side, spec *projection.SideSpec) {

@@ -25,6 +25,12 @@ func counters(e *core.Engine, from *compiled, outputs uint64) results.Counters {
 			DroppedTotal: int64(t.DroppedTotal), DropMaxNs: int64(t.DropMax),
 			Spills: int64(t.Spills)},
 	}
+	if from.nulls[core.A] { // records without a key come out with null, each (rule 4)
+		out.UnmatchedA += out.A.NullKey
+	}
+	if from.nulls[core.B] {
+		out.UnmatchedB += out.B.NullKey
+	}
 	out.A.Pending, out.B.Pending = int64(l.Pending), int64(l.PendingB)
 	out.Filter.BitsPerKey = ratio(float64(t.FilterBytes)*8, float64(t.FilterKeys))
 	out.Filter.FPPredicted = ratio(t.Predicted, float64(t.Queries))

@@ -22,7 +22,7 @@ type recordKey struct {
 // keyed by the join key: a compacted topic takes no record without a key. out is what the row prints for each side, nil for
 // null.
 func (k *recordKey) of(dst, joinKey []byte, out [2][]byte) []byte {
-	if k.field != nil && out[k.side] != nil {
+	if k.field != nil {
 		if value := k.field.Find(out[k.side]); value != nil {
 			return append(dst, value...)
 		}
@@ -46,6 +46,7 @@ func compileKey(j *config.Join, spec *[2]*projection.Spec) (recordKey, error) {
 	case inA && inB:
 		wrong = fmt.Sprintf("%s is a field of a and of b: give one of them another name, {name: path} in a.keep or b.keep", name)
 	case !inA && !inB:
+		b = slices.DeleteFunc(b, func(n string) bool { return slices.Contains(a, n) })
 		wrong = unknownOutput(name, slices.Concat(a, b))
 	case inB && j.Early > 0:
 		wrong = fmt.Sprintf("%s is a field of b, and rows that come early have no b: with early it must be %s or a field of a", name, joinKey)

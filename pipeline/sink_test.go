@@ -11,11 +11,12 @@ import (
 
 // Events of the tests: a0 and its partners.
 const (
-	a0   = `{"k":"x","t":1000,"n":1,"s":"one"}`
-	b0   = `{"k":"x","t":1700,"n":2,"s":"two"}`
-	b1   = `{"k":"x","t":1800,"n":3}`
-	five = `{"k":5,"t":9000,"n":[ 1, {"u":"\u0061"} ]}`
-	none = `{"t":4000,"n":9}`
+	a0    = `{"k":"x","t":1000,"n":1,"s":"one"}`
+	b0    = `{"k":"x","t":1700,"n":2,"s":"two"}`
+	b1    = `{"k":"x","t":1800,"n":3}`
+	aLate = `{"k":"x","t":1900}` // after its B
+	five  = `{"k":5,"t":9000,"n":[ 1, {"u":"\u0061"} ]}`
+	none  = `{"t":4000,"n":9}`
 
 	row0  = `{"key":"x","ts":1000,"a":{"n":1,"as":"one"},"b":null}`
 	pair0 = `{"key":"x","ts":1700,"a":{"n":1,"as":"one"},"b":{"n":2,"bs":"two"}`
@@ -71,9 +72,10 @@ func TestSinkSidesOfWaitingB(t *testing.T) {
 	got, _, counted := k.print(&core.Output{Matches: []core.Match{
 		{Ref: k.ref(core.A, a0), Entry: k.entry(core.B, b0)},
 		{Ref: k.ref(core.B, b0), Entry: k.entry(core.A, a0)},
+		{Ref: k.ref(core.B, b0), Entry: k.entry(core.A, aLate)},
 	}, WaitedB: k.entries(core.B, b0, five)})
-	want := joinLines(pair0+"}", pair0+"}", `{"key":"x","ts":1700,"a":null,"b":{"n":2,"bs":"two"}}`, `{"key":5,"ts":9000,"a":null,"b":{"n":[1,{"u":"\u0061"}]}}`)
-	if got != want || counted != 4 {
+	want := joinLines(pair0+"}", pair0+"}", `{"key":"x","ts":1900,"a":{},"b":{"n":2,"bs":"two"}}`, `{"key":"x","ts":1700,"a":null,"b":{"n":2,"bs":"two"}}`, `{"key":5,"ts":9000,"a":null,"b":{"n":[1,{"u":"\u0061"}]}}`)
+	if got != want || counted != 5 {
 		t.Errorf("%d counted, printed\n%swant\n%s", counted, got, want)
 	}
 }
