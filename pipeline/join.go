@@ -32,6 +32,7 @@ type JoinConfig struct {
 	Stdin                 io.Reader
 	Stdout                io.Writer
 	Warn                  func(format string, args ...any)
+	Started               func() // called when everything is open, before the first record is joined; may be nil
 	Progress              *Progress
 	// Inline makes sealing and filters take place at the same batch in every run.
 	Inline bool
@@ -270,6 +271,9 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 		return nil, err
 	}
 	e := j.state.engine
+	if j.Started != nil {
+		j.Started()
+	}
 	if p := j.Progress; p != nil {
 		p.Total.Store(total)
 		p.phase("join")
