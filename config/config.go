@@ -18,12 +18,12 @@ type Join struct {
 	Cardinality string // one-to-one | one-to-many | many-to-many
 	Probe       string // aligned | wait | immediate
 	Collect     Collect
-	Early       time.Duration // 0 = off
-	Retract     bool
-	CompleteOn  *CompleteOn // nil = off
-	MaxPending  int64       // entries; 0 = no limit
-	Unmatched   string      // drop | topic
-	Validation  string      // the key "validate": strict | lenient
+	Early       time.Duration // null rows of A so long after their time; less than Window.After; 0 = off
+	Retract     bool          // tombstones for null rows that a pair corrects: Output.Key must be unique per A
+	CompleteOn  *CompleteOn   // nil = off
+	MaxPending  int64         // entries; 0 = no limit
+	Unmatched   string        // drop | topic; inner joins
+	Validation  string        // the key "validate": strict | lenient
 
 	State    State
 	Output   Output
@@ -62,10 +62,17 @@ type Collect struct {
 	Marker Marker // for marker
 }
 
-// Marker is a B that completes its group: Field (a path) equals Equals.
+// Marker is a B that completes its group: Field, a path in B, equals Equals.
+//
+// What is compared is text: of a string its decoded characters ("d\u0065clined" is declined), of a number its digits as
+// written (1.0 is not 1), of true and false these words. Null, objects, arrays and a field that is absent equal nothing. So
+// equals: 5 is both the number and the string.
 type Marker struct{ Field, Equals string }
 
-// CompleteOn is a B that ends its A: Field (a path) equals Equals.
+// CompleteOn is a B that ends its A: Field, a path in B, equals Equals, compared as Marker says.
+//
+// With collect the group gathers the pairs that would come out otherwise: the end lets it out at once, as the A's close would,
+// with the B that ends it if Emit is pair.
 type CompleteOn struct {
 	Field, Equals string
 	Emit          string // pair | unmatched | nothing
@@ -87,7 +94,9 @@ type State struct {
 // Output says where results go.
 type Output struct {
 	Topic string
-	Key   string // "join-key" or the name of a field
+	// Key is what records are keyed by: "join-key", or the output name of a kept field of a or b. A row without that field (a
+	// null row of the other side) is keyed by its join key.
+	Key string
 }
 
 // Topics are the side outputs; empty = none.

@@ -133,16 +133,6 @@ func TestLaterKeysReachTheirFields(t *testing.T) {
 		field      func(j *Join) any
 		want       any
 	}{
-		{"collect", "timeout", func(j *Join) any { return j.Collect }, Collect{Mode: "timeout"}},
-		{"collect", "{count: $.n}", func(j *Join) any { return j.Collect }, Collect{Mode: "count", Count: "$.n"}},
-		{"collect", "{marker: {field: $.t, equals: off}}", func(j *Join) any { return j.Collect },
-			Collect{Mode: "marker", Marker: Marker{"$.t", "off"}}},
-		{"complete_on", "{field: $.s, equals: declined, emit: pair}", func(j *Join) any { return *j.CompleteOn },
-			CompleteOn{"$.s", "declined", "pair"}},
-		{"early", "5s", func(j *Join) any { return j.Early }, 5 * time.Second},
-		{"retract", "true", func(j *Join) any { return j.Retract }, true},
-		{"max_pending", "5M", func(j *Join) any { return j.MaxPending }, int64(5e6)},
-		{"idle_advance", "1m", func(j *Join) any { return j.IdleAdvance }, time.Minute},
 		{"kafka.repartition", "true", func(j *Join) any { return j.Kafka.Repartition }, true},
 		{"kafka.tls", "{ca: x, deep: [1, 2]}", func(j *Join) any { return j.Kafka.TLS },
 			map[string]string{"ca": "x", "deep": `["1", "2"]`}},

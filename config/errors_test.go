@@ -29,7 +29,7 @@ func TestMessages(t *testing.T) {
 		{"? [x]\n: 1", `join.yaml:5: found an invalid key for this map`},
 
 		// unknown values
-		{"type: iner", `type: unknown value "iner" (allowed: inner; did you mean "inner"?)`},
+		{"type: iner", `type: unknown value "iner" (allowed: inner, left, right, outer; did you mean "inner"?)`},
 		{"state: {filter: off}", `state.filter: unknown value "off" (allowed: fuse8, fuse16, fuse32, bloom, none)`},
 		{"state: {filter: Fuse8}", `state.filter: unknown value "Fuse8" (allowed: fuse8, fuse16, fuse32, bloom, none; did you mean "fuse8"?)`},
 		{"state: {sync: always}", `state.sync: unknown value "always" (allowed: none, interval, batch)`},
@@ -40,7 +40,7 @@ func TestMessages(t *testing.T) {
 		{"retract: yes", `retract: unknown value "yes" (allowed: true, false)`},
 		{"validate: lenent", `did you mean "lenient"?`},
 		{"unmatched: topics", `did you mean "topic"?`},
-		{a + b + w + "cardinality: 1:1", `cardinality: unknown value "1:1" (allowed: one-to-one, one-to-many)`},
+		{a + b + w + "cardinality: 1:1", `cardinality: unknown value "1:1" (allowed: one-to-one, one-to-many, many-to-many)`},
 		{"a: {key: $.x, time: timestamp}\n" + b + w, `a.time: unknown value "timestamp" (allowed: @timestamp, arrival, or a path like $.time; did you mean "@timestamp"?)`},
 		{"a: {key: $.x, time: $.}\n" + b + w, `a.time: unknown value "$." (allowed`},
 		{"a: {key: $.x, time_unit: sec}\n" + b + w, `a.time_unit: unknown value "sec" (allowed: ms, us, ns, s, rfc3339)`},
@@ -109,28 +109,12 @@ func TestMessages(t *testing.T) {
 		{a + b + "window: {before: 1h, within: 2h}", `join.yaml:3: window.within sets window.before too; use within alone, or before and after`},
 
 		// what a later build will do
-		{"type: left", `join.yaml:4: type: left is not supported by this build yet (supported: inner)`},
-		{"type: right", `type: right is not supported`},
-		{"type: outer", `type: outer is not supported`},
-		{"cardinality: many-to-many", `cardinality: many-to-many is not supported by this build yet (supported: one-to-one, one-to-many)`},
-		{"probe: wait", `probe: wait is not supported by this build yet (supported: aligned)`},
-		{"probe: immediate", `probe: immediate is not supported by this build yet (supported: aligned)`},
-		{"collect: timeout", `collect: timeout is not supported by this build yet (supported: eager)`},
-		{"collect: {count: $.n}", `collect: {count: $.n} is not supported by this build yet (supported: eager)`},
-		{"collect: {marker: {field: $.t, equals: x}}", `collect: {marker: {field: $.t, equals: x}} is not supported by this build yet`},
-		{"early: 1s", `early: 1s is not supported by this build yet (supported: 0s)`},
-		{"early: 0s", ""},
-		{"retract: true", `retract: true is not supported by this build yet (supported: false)`},
-		{"complete_on: {field: $.s, equals: x, emit: pair}", `complete_on: {field: $.s, equals: x, emit: pair} is not supported by this build yet (supported: leave the key out)`},
-		{"max_pending: 1k", `max_pending: 1k is not supported by this build yet (supported: 0)`},
-		{"idle_advance: 1s", `idle_advance: 1s is not supported by this build yet (supported: 0s)`},
 		{"a: {key: $.x, kind: table}\n" + b + w, `a.kind: table is not supported by this build yet (supported: stream)`},
 		{a + "b: {key: $.x, kind: broadcast}\n" + w, `b.kind: broadcast is not supported by this build yet (supported: stream)`},
 		{"a: {key: $.x, store: offset}\n" + b + w, `a.store: offset is not supported by this build yet (supported: projection, full)`},
 		{"state: {filter: fuse32}", ""},
 		{"state: {filter: bloom}", ""},
 		{"delivery: exactly-once", `delivery: exactly-once is not supported by this build yet (supported: at-least-once)`},
-		{"output: {key: id}", `output.key: id is not supported by this build yet (supported: join-key)`},
 		{"kafka: {changelog: on}", `kafka.changelog: "on" is not supported by this build yet (supported: auto)`},
 		{"kafka: {changelog: off}", `kafka.changelog: "off" is not supported by this build yet (supported: auto)`},
 		{"kafka: {repartition: true}", `kafka.repartition: true is not supported by this build yet (supported: false)`},
@@ -225,7 +209,7 @@ j:2: state.width: 10 needs a unit, for example 10ms, 10s, 10m or 10h
      1 | grace: 1s
 >    2 | state: {buckets: 4, filter: é, width: 10}
        |                                       ^
-j:3: type: unknown value "iner" (allowed: inner; did you mean "inner"?)
+j:3: type: unknown value "iner" (allowed: inner, left, right, outer; did you mean "inner"?)
      2 | state: {buckets: 4, filter: é, width: 10}
 >    3 | type: iner
        |       ^`
@@ -272,7 +256,8 @@ func TestSetMessages(t *testing.T) {
 		{"window", "{after: 1h}", ""},
 		{"window", "{aftr: 1h}", `flag --x: unknown key "window.aftr" (did you mean "window.after"?)`},
 		{"kafka.brokers", "h:1,,h:2", `kafka.brokers: an empty list, or an empty one in it`},
-		{"type", "outer", `flag --x: type: outer is not supported by this build yet (supported: inner)`},
+		{"type", "outer", ""},
+		{"delivery", "exactly-once", `flag --x: delivery: exactly-once is not supported by this build yet (supported: at-least-once)`},
 		{"kafka.sasl", "{password: hunter2}", `kafka.sasl: {password: "***"} is not supported`},
 	} {
 		checkFault(t, c.key+"="+c.value, mustParse(t, small).Set(c.key, c.value, "flag --x"), c.want)

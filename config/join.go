@@ -171,6 +171,7 @@ func (j *Join) checkTogether(b *binder) {
 				s.key, s.side.TimeUnit, s.side.Time))
 		}
 	}
+	j.checkRules(b)
 }
 
 // Value is one key of the effective configuration.

@@ -233,15 +233,7 @@ func unknownMember(key string, f field, names []string, taken map[string]bool) e
 func collectLeaf(key string, p *Collect) leaf {
 	return leaf{
 		key: key, structured: true,
-		get: func() string {
-			switch p.Mode {
-			case "count":
-				return "{count: " + quote(p.Count) + "}"
-			case "marker":
-				return "{marker: {field: " + quote(p.Marker.Field) + ", equals: " + quote(p.Marker.Equals) + "}}"
-			}
-			return quote(p.Mode)
-		},
+		get: func() string { return p.String() },
 		set: func(n node) error {
 			c, err := collectValue(key, n)
 			if err == nil {

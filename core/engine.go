@@ -420,6 +420,7 @@ func (e *Engine) Counters() Counters {
 // Levels are what is there now, over all joiners.
 type Levels struct {
 	Pending      int // A that wait
+	PendingB     int // B that wait (ProbeWait)
 	Open, Sealed int // buckets, of the joiner that has most
 	SealedRows   int // rows in families, used ones too
 	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all joiners
@@ -440,6 +441,7 @@ func (e *Engine) Levels(deep bool) Levels {
 		o := j.Levels(deep)
 		l.Open, l.Sealed = max(l.Open, o.Open), max(l.Sealed, o.Sealed)
 		l.Pending += o.Pending
+		l.PendingB += o.PendingB
 		l.SealedRows += o.SealedRows
 		l.Unfiltered += o.Unfiltered
 		l.Rotating += o.Rotating

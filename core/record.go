@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// commitVersion is the format of a commit record (version 2 counts more):
+// commitVersion is the format of a commit record (version 2 counts more, version 3 early rows too):
 //
 //	u8 version, u64 batch, i64 watermarks of A and B, i64 floor, counters (fixed size),
 //	for each side: u32 partitions, each {i32 id, i64 next offset, i64 M(p), i64 place},
 //	the sink's state, to the end
-const commitVersion = 2
+const commitVersion = 3
 
 var errCommit = errors.New("damaged commit record")
 

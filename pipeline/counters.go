@@ -13,6 +13,7 @@ func counters(e *core.Engine, from *compiled, outputs uint64) results.Counters {
 		Unvalidated: from.lenient,
 		A:           side(&c, core.A), B: side(&c, core.B),
 		Outputs: int64(outputs), Matches: int64(c.Matches), UnmatchedA: int64(c.UnmatchedA), UnmatchedB: int64(c.UnmatchedB),
+		Early: int64(c.Early), Corrected: int64(c.Corrected), Retracted: int64(c.Retracted),
 		Probes: int64(t.Probes), Lookups: int64(t.Lookups), BucketsConsulted: int64(t.FilterQueries),
 		Filter: results.Filter{
 			Kind: cfg.Filter.String(), Summary: cfg.Summary,
@@ -24,7 +25,13 @@ func counters(e *core.Engine, from *compiled, outputs uint64) results.Counters {
 			DroppedTotal: int64(t.DroppedTotal), DropMaxNs: int64(t.DropMax),
 			Spills: int64(t.Spills)},
 	}
-	out.A.Pending = int64(l.Pending)
+	if from.nulls[core.A] { // records without a key come out with null, each (rule 4)
+		out.UnmatchedA += out.A.NullKey
+	}
+	if from.nulls[core.B] {
+		out.UnmatchedB += out.B.NullKey
+	}
+	out.A.Pending, out.B.Pending = int64(l.Pending), int64(l.PendingB)
 	out.Filter.BitsPerKey = ratio(float64(t.FilterBytes)*8, float64(t.FilterKeys))
 	out.Filter.FPPredicted = ratio(t.Predicted, float64(t.Queries))
 	out.Derive()

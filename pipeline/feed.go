@@ -221,7 +221,7 @@ func (f *feed) fillChunk(c *feedChunk, raw *rawRecords, r reader, dec *projectio
 	}
 	c.rows.Reset()
 	k := &c.Chunk
-	k.Fate, k.Offset, k.Place = k.Fate[:0], k.Offset[:0], k.Place[:0]
+	k.Fate, k.Offset, k.Place, k.Flags = k.Fate[:0], k.Offset[:0], k.Place[:0], k.Flags[:0]
 	for {
 		raw.recs, raw.arena = raw.recs[:f.size-len(k.Fate)], raw.arena[:0]
 		start := time.Now()
@@ -259,6 +259,11 @@ func (c *feedChunk) note(recs []projection.Record, r reader) {
 		k.Place = append(k.Place, r.placeAfter(i-1))
 	}
 	k.Place = append(k.Place, r.placeAfter(len(recs)-1))
+	if flags := c.rows.Flags; len(flags) > 0 {
+		for _, f := range flags[first:] {
+			k.Flags = append(k.Flags, core.RowFlags(f))
+		}
+	}
 }
 
 // share makes the core.Chunk of what was decoded; the arrays are the same.
@@ -266,6 +271,10 @@ func (c *feedChunk) share() {
 	k := &c.Chunk
 	k.Side, k.Part, k.Partition, k.N, k.Owner = c.part.side, c.part.index, c.part.ID, len(k.Fate), c
 	k.Time, k.Keys, k.KeyOff, k.Body, k.BodyOff = c.rows.Time, c.rows.Keys, c.rows.KeyOff, c.rows.Body, c.rows.BodyOff
+	k.Wanted = nil
+	if len(c.rows.Wanted) > 0 {
+		k.Wanted = c.rows.Wanted
+	}
 }
 
 // Next implements core.Source.
@@ -308,5 +317,10 @@ func (f *feed) Close() {
 	f.wg.Wait()
 }
 
-// The fates of decoding have the same numbers on both sides of the boundary: a table test keeps that.
-var _ = [1]struct{}{}[int(core.BadTime)-int(projection.BadTime)]
+// Fates and flags of decoding have the same numbers on both sides of the boundary: a table test keeps that of the fates.
+var (
+	_ = [1]struct{}{}[int(core.BadTime)-int(projection.BadTime)]
+	_ = [1]struct{}{}[int(core.Ends)-int(projection.Ends)]
+	_ = [1]struct{}{}[int(core.Marks)-int(projection.Marks)]
+	_ = [1]struct{}{}[core.MaxWanted-projection.MaxWanted]
+)

@@ -32,6 +32,7 @@ type JoinConfig struct {
 	Stdin                 io.Reader
 	Stdout                io.Writer
 	Warn                  func(format string, args ...any)
+	Started               func() // called when everything is open, before the first record is joined; may be nil
 	Progress              *Progress
 	// Inline makes sealing and filters take place at the same batch in every run.
 	Inline bool
@@ -89,7 +90,9 @@ func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 		c.core.BatchSize = jc.Batch
 	}
 	c.core.Drain = !jc.NoDrain
-	c.core.WantA, c.core.WantB = jc.Unmatched != "", jc.Unmatched != ""
+	if jc.Unmatched != "" {
+		c.core.WantA, c.core.WantB = true, true
+	}
 	c.core.Inline, c.core.Hash, c.core.ArenaBytes, c.core.BuildFault = jc.Inline, jc.Hash, jc.ArenaBytes, jc.BuildFault
 	j := &fileJoin{JoinConfig: jc, c: c, tasks: jc.Config.TaskCount(jc.Cores)}
 	if jc.ArenaBytes == 0 {
@@ -231,12 +234,12 @@ func (j *fileJoin) resumable(have, mark runMark) (bool, error) {
 	return true, nil
 }
 
-// fingerprint hashes what decides the results or the layout of the state.
+// fingerprint hashes what decides the results or the layout of the state. A limit that has ended a run may be raised.
 func (j *fileJoin) fingerprint() uint64 {
 	h := fnv.New64a()
 	for _, v := range j.Config.Values() {
 		switch v.Key {
-		case "state.dir", "state.memory", "state.filter", "state.sync", "state.tasks":
+		case "state.dir", "state.memory", "state.filter", "state.sync", "state.tasks", "max_pending":
 		default:
 			_, _ = fmt.Fprintf(h, "%s=%s\n", v.Key, v.Text)
 		}
@@ -268,6 +271,9 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 		return nil, err
 	}
 	e := j.state.engine
+	if j.Started != nil {
+		j.Started()
+	}
 	if p := j.Progress; p != nil {
 		p.Total.Store(total)
 		p.phase("join")

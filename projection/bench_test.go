@@ -27,6 +27,7 @@ var benchSpecs = []struct {
 	{"A/path", SideSpec{Key: []string{"$.payment_ref"}, Time: "$.ts", TimeUnit: "ms", Keep: keep("$.amount", "$.status")}},
 	{"B/key", SideSpec{Key: []string{"@key"}, Time: "@timestamp", Keep: keep("$.status")}},
 	{"B/path", SideSpec{Key: []string{"$.payment_ref"}, Time: "$.ts", TimeUnit: "ms", Keep: keep("$.status")}},
+	{"B/watched", SideSpec{Key: []string{"$.payment_ref"}, Time: "$.ts", TimeUnit: "ms", Keep: keep("$.status"), Ends: &Test{"$.status", "declined"}}},
 	{"B/whole", SideSpec{Key: []string{"@key"}, Time: "@timestamp"}},
 	{"A/lenient", SideSpec{Key: []string{"$.payment_ref"}, Time: "$.ts", TimeUnit: "ms", Keep: keep("$.amount", "$.status"), Lenient: true}},
 }
@@ -142,6 +143,7 @@ func TestNoAllocations(t *testing.T) {
 		{Key: []string{"@key"}, Time: "arrival"},
 		{Key: []string{"@key"}, Time: "arrival", Lenient: true},
 		{Key: []string{"@key", "$.payment_ref"}, Store: "full", Keep: keep("$.status", "$.customer")},
+		{Key: []string{"@key"}, Ends: &Test{"$.status", "😀"}, Marks: &Test{"$.payment_ref", "A\n"}, Count: "$.attempt"},
 	}
 	for _, spec := range benchSpecs {
 		sides = append(sides, spec.side)

@@ -20,24 +20,32 @@ func (s *Spec) NewDecoder() *Decoder {
 // as the row needs them, and are not referred to after the return. Append allocates nothing once the
 // rows have grown to the size of a batch.
 func (d *Decoder) Append(rows *Rows, rec *Record) {
+	fate := d.append(rows, rec)
+	if d.spec.watches {
+		d.noteWatched(rows, rec.Value, fate == Accepted)
+	}
+}
+
+func (d *Decoder) append(rows *Rows, rec *Record) Fate {
 	if rec.Damaged || rec.Value == nil || !d.read(rec) {
 		rows.end(Malformed, 0)
-		return
+		return Malformed
 	}
 	keys := len(rows.Keys)
 	fate := d.appendKey(rows, rec)
 	if fate == BadKey {
 		rows.end(BadKey, 0)
-		return
+		return BadKey
 	}
 	time, ok := d.time(rec)
 	if !ok {
 		rows.Keys = rows.Keys[:keys]
 		rows.end(BadTime, 0)
-		return
+		return BadTime
 	}
 	rows.Body = d.appendBody(rows.Body, rec.Value)
 	rows.end(fate, time)
+	return fate
 }
 
 // read finds the values that the spec asks for; false is Malformed.

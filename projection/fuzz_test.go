@@ -18,6 +18,8 @@ var fuzzSides = []SideSpec{
 	{Key: []string{"@key"}, Time: "@timestamp", KeyString: true},
 	{Key: []string{"$"}, Time: "@timestamp", Store: "full", KeyString: true},
 	{Key: []string{"$.id", "$.v.id"}, Time: "$.a[0]", TimeUnit: "us", Keep: []KeepField{{Name: "all", Path: "$"}, {Name: "e", Path: `$[""]`}}},
+	{Key: []string{"@key"}, Time: "@timestamp", Keep: []KeepField{{Name: "v", Path: "$.v"}}, Ends: &Test{"$.v", "true"}, Marks: &Test{"$.id", "A"}, Count: "$.a"},
+	{Key: []string{"@key", "$.w"}, Time: "@timestamp", Store: "full", Ends: &Test{"$.a", ""}, Marks: &Test{"$.v", "-12.5e+10"}, Count: "$.t"},
 }
 
 // bothWays are the decoders of one spec, strict and lenient. They live through many documents, as a scanner guesses
@@ -151,7 +153,7 @@ func randomValue(rng *rand.Rand, depth int) []byte {
 	case 0, 1:
 		out = append(append(append(out, '"'), randomString(rng)...), '"')
 	case 2, 3:
-		out = append(out, []string{"0", "-0", "1", "1700000000000", "-12.5e+10", "9007199254740993", "253402300799999", "253402300800000", "18446744073709551616"}[rng.IntN(9)]...)
+		out = append(out, []string{"0", "-0", "1", "1700000000000", "-12.5e+10", "9007199254740993", "253402300799999", "253402300800000", "18446744073709551616", "999999", "1000000", "12"}[rng.IntN(12)]...)
 	case 4, 5:
 		out = append(out, []string{"true", "false", "null", "[]", "{}"}[rng.IntN(5)]...)
 	case 6:

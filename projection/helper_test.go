@@ -31,11 +31,24 @@ func decodeOne(s *Spec, rec Record) string {
 }
 
 func rowText(rows *Rows, i int) string {
+	if n := len(rows.Flags); n != 0 && n != rows.Len() {
+		return fmt.Sprintf("%d flags of %d rows", n, rows.Len())
+	}
+	if n := len(rows.Wanted); n != 0 && n != rows.Len() {
+		return fmt.Sprintf("%d counts of %d rows", n, rows.Len())
+	}
+	watched := ""
+	if rows.Flags != nil && rows.Flags[i] != 0 {
+		watched += fmt.Sprintf(" flags %b", rows.Flags[i])
+	}
+	if rows.Wanted != nil && rows.Wanted[i] != 0 {
+		watched += fmt.Sprintf(" wants %d", rows.Wanted[i])
+	}
 	switch rows.Fate[i] {
 	case Accepted:
-		return fmt.Sprintf("accepted %d %s %s", rows.Time[i], rows.Key(i), rows.BodyOf(i))
+		return fmt.Sprintf("accepted %d %s %s%s", rows.Time[i], rows.Key(i), rows.BodyOf(i), watched)
 	case NullKey:
-		return fmt.Sprintf("null_key %d %s%s", rows.Time[i], rows.Key(i), rows.BodyOf(i))
+		return fmt.Sprintf("null_key %d %s%s%s", rows.Time[i], rows.Key(i), rows.BodyOf(i), watched)
 	}
-	return rows.Fate[i].String() + string(rows.Key(i)) + string(rows.BodyOf(i))
+	return rows.Fate[i].String() + string(rows.Key(i)) + string(rows.BodyOf(i)) + watched
 }

@@ -123,7 +123,38 @@ func reference(side SideSpec, rec Record) string {
 	if fate == NullKey {
 		return fmt.Sprintf("null_key %d %s", ms, body.Bytes())
 	}
-	return fmt.Sprintf("accepted %d %s %s", ms, key, body.Bytes())
+	return fmt.Sprintf("accepted %d %s %s%s", ms, key, body.Bytes(), referenceWatched(side, at))
+}
+
+// referenceWatched is what a row says of the fields that are watched.
+func referenceWatched(side SideSpec, at func(path string) json.RawMessage) (text string) {
+	var flags int
+	for i, test := range []*Test{side.Ends, side.Marks} {
+		if test == nil {
+			continue
+		}
+		raw := bytes.TrimSpace(at(test.Path))
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		var value any
+		if len(raw) > 0 && dec.Decode(&value) == nil {
+			switch v := value.(type) {
+			case string, json.Number, bool:
+				if fmt.Sprint(v) == test.Equals {
+					flags |= 1 << i
+				}
+			}
+		}
+	}
+	if flags != 0 {
+		text = fmt.Sprintf(" flags %b", flags)
+	}
+	if side.Count != "" {
+		if n, err := strconv.Atoi(string(bytes.TrimSpace(at(side.Count)))); err == nil && n >= 1 && n <= 999_999 {
+			text += fmt.Sprintf(" wants %d", n)
+		}
+	}
+	return text
 }
 
 func referenceKey(side SideSpec, rec Record) (Fate, string) {

@@ -87,6 +87,9 @@ func TestCompileErrors(t *testing.T) {
 		{with(func(s *SideSpec) { s.Keep = keep("$.a.id", "$.b.id") }), `keep: $.a.id and $.b.id have the same output name "id": write {name: path} for one`},
 		{with(func(s *SideSpec) { s.Keep = []KeepField{{Path: "$.a"}, {Name: "a", Path: "$.b"}} }), `$.a and $.b have the same output name "a"`},
 		{with(func(s *SideSpec) { s.Keep = keep("$.a", `$["\u0061"]`) }), `have the same output name "a"`},
+		{with(func(s *SideSpec) { s.Ends = &Test{"s", "x"} }), `complete_on: field: path "s", column 1`},
+		{with(func(s *SideSpec) { s.Marks = &Test{"$.", "x"} }), `collect: marker: field: path "$.", column 3`},
+		{with(func(s *SideSpec) { s.Count = "$[x]" }), `collect: count: path "$[x]", column 3`},
 		{with(func(s *SideSpec) { s.Keep = keep("$") }), `keep: path "$", column 1: has no last element`},
 	} {
 		s, err := Compile(c.side)

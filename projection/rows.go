@@ -14,6 +14,10 @@ type Rows struct {
 
 	Body    []byte   // stored bodies, the same scheme; empty unless Accepted or NullKey
 	BodyOff []uint32 // one more than rows
+
+	// Of specs that ask for them, else empty; zero unless Accepted.
+	Flags  []Flags
+	Wanted []uint32 // the number in SideSpec.Count, 1 to MaxWanted; 0: the record has no such number
 }
 
 // Reset empties the rows and keeps their memory.
@@ -21,6 +25,7 @@ func (r *Rows) Reset() {
 	r.Fate, r.Time = r.Fate[:0], r.Time[:0]
 	r.Keys, r.KeyOff = r.Keys[:0], append(r.KeyOff[:0], 0)
 	r.Body, r.BodyOff = r.Body[:0], append(r.BodyOff[:0], 0)
+	r.Flags, r.Wanted = r.Flags[:0], r.Wanted[:0]
 }
 
 // Len is the number of rows.

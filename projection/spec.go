@@ -18,6 +18,10 @@ type SideSpec struct {
 	Lenient   bool          // validate: lenient
 	MaxSkew   time.Duration // 0 = off (files)
 
+	// What rows say beside key, time and body, if it is asked for; nil and "" are not.
+	Ends, Marks *Test  // Rows.Flags
+	Count       string // Rows.Wanted: a path
+
 	// Now is the wall clock; nil is time.Now. It is asked for "arrival" and, with MaxSkew, when the event time
 	// is the record time. Decoders call it from their own goroutines.
 	Now func() time.Time
@@ -43,6 +47,10 @@ type Spec struct {
 	checkSkew bool
 	maxSkew   int64 // ms
 	now       func() time.Time
+	watch     watch
+	watches   bool // there is something to watch for
+
+	names []string // of the kept fields in outputs
 
 	// For outputs from full events: the kept fields alone, and the readers at rest.
 	keepPlan *plan
@@ -72,9 +80,10 @@ func Compile(side SideSpec) (*Spec, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if err := errors.Join(s.compileKey(side), s.compileTime(side), s.compileStore(side), s.compileKeep(side)); err != nil {
+	if err := errors.Join(s.compileKey(side), s.compileTime(side), s.compileStore(side), s.compileKeep(side), s.compileWatch(side)); err != nil {
 		return nil, err
 	}
+	s.watches = len(s.watch.tests) > 0 || s.watch.count != nil
 	s.readers.New = func() any { return s.newBodyReader() }
 	return s, nil
 }
@@ -153,6 +162,7 @@ func (s *Spec) compileKeep(side SideSpec) error {
 			return fmt.Errorf("keep: %s and %s have the same output name %q: write {name: path} for one", other, field.Path, name)
 		}
 		paths[name] = field.Path
+		s.names = append(s.names, name)
 		member := append(appendQuoted(nil, []byte(name)), ':')
 		s.keepFull = append(s.keepFull, keepField{member, s.keepPlan.add(path)})
 		if !s.full { // full events are projected when they come out

@@ -17,7 +17,16 @@ import (
 
 const joinLong = `join runs the production join over two NDJSON record files and writes one line for each result.
 
-A side is the one that waits, B the one that asks. With --state-dir an interrupted join goes on where it committed
+Side A is the one that waits, B the one that asks. What comes out is the configuration's: type (inner, left, right, outer:
+whose events come out alone, with null, when their time is over), cardinality, collect (one result for each A, with a list of
+its B), early and retract (null rows before the window is over), complete_on (a B that ends its A). A left join:
+
+  a: {key: $.payment_ref, time: $.placed_at, time_unit: rfc3339, keep: [$.order_id]}
+  b: {key: "@key", keep: [$.status]}
+  window: {after: 4h}         # order <= payment <= order + 4h
+  type: left                  # an order without a payment: {"key":"PAY-4","ts":…,"a":{"order_id":"ORD-4"},"b":null}
+
+An event without a partner that is no result goes to --unmatched, if that is given. With --state-dir an interrupted join goes on where it committed
 last: give the same command again. Without it the state is temporary.
 
 The end of the process alone costs nothing, however it comes. What a power cut may cost is state.sync of the configuration:
@@ -28,6 +37,7 @@ starts anew.`
 const joinExample = `  joinbench join -c join.yaml --a orders.ndjson --b payments.ndjson
   kcat -C -t payments -J -e | joinbench join -c join.yaml --a orders.ndjson.zst --b - --out joined.ndjson
   joinbench join -c join.yaml --a a.ndjson --b b.ndjson --late late.ndjson --dead dead.ndjson --stats stats.json
+  JOINBENCH_TYPE=left joinbench join -c join.yaml --a a.ndjson --b b.ndjson     # any key, as JOINBENCH_ and its name
   joinbench join -c join.yaml --print-config      # what is in force, and where each value comes from`
 
 // joinFlags are the flags of join.
@@ -54,7 +64,7 @@ func newJoin(s streams) *cobra.Command {
 	fl.StringVar(&f.format, "format", "auto", "format of both files: auto, value, kcat, rpk")
 	fl.StringVar(&f.late, "late", "", "file for late records")
 	fl.StringVar(&f.dead, "dead", "", "file for records that are malformed or have a bad key or time")
-	fl.StringVar(&f.unmatched, "unmatched", "", "file for records that found no partner")
+	fl.StringVar(&f.unmatched, "unmatched", "", "file for records that found no partner and are no results")
 	fl.StringVar(&f.stats, "stats", "", "file for the counters as JSON (- is standard error)")
 	fl.BoolVar(&f.noDrain, "no-drain", false, "the end of the files is no end: what waits goes on waiting in --state-dir")
 	fl.IntVar(&f.batch, "batch", 0, "records in a batch, and so in a commit (default 4096)")
@@ -97,6 +107,7 @@ func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
 	counts, err := pipeline.Join(cmd.Context(), pipeline.JoinConfig{
 		Config: conf, A: f.a, B: f.b, Out: f.out, Late: f.late, Dead: f.dead, Unmatched: f.unmatched, Stats: f.stats, Format: format,
 		StateDir: stateDir, Batch: f.batch, NoDrain: f.noDrain, Cores: runtime.GOMAXPROCS(0), Stdin: s.in, Stdout: s.out,
+		Started:  func() { sayWhatIsJoined(live, progress, conf) },
 		Progress: p, Warn: func(format string, args ...any) { _, _ = fmt.Fprintf(live, "joinbench: "+format+"\n", args...) },
 	})
 	live.Stop()
@@ -104,6 +115,14 @@ func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
 		return err
 	}
 	return writeStats(f.stats, counts, s)
+}
+
+// sayWhatIsJoined shows what decides the results, with its defaults: a window or a grace that nobody meant is seen at once.
+func sayWhatIsJoined(live *results.Live, progress results.Progress, conf *config.Join) {
+	if progress == results.ProgressNone || progress == results.ProgressJSON {
+		return
+	}
+	_, _ = fmt.Fprintf(live, "joinbench: %s\n", conf.Brief())
 }
 
 // joinConfig reads the file, then environment.
