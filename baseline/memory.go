@@ -159,7 +159,8 @@ func (m *Memory) pair(c *core.Chunk, row, pos uint32, head *event) bool {
 }
 
 // Release implements core.Joiner: A that never paired, by bucket and then as they came.
-func (m *Memory) Release(l core.Limits) error {
+func (m *Memory) Release(by [2]core.Limits) error {
+	l := by[core.A]
 	if !m.cfg.WantA {
 		return nil
 	}
@@ -247,7 +248,8 @@ func (m *Memory) forget() {
 }
 
 // Maintain implements core.Joiner: buckets below the floor expire.
-func (m *Memory) Maintain(floor, _ int64) error {
+func (m *Memory) Maintain(to [2]core.Bounds) error {
+	floor := to[core.A].Floor
 	start := time.Now()
 	for _, epoch := range m.below(floor) {
 		for _, e := range m.buckets[epoch] {

@@ -151,7 +151,7 @@ func (tr *trial) batch() bool {
 		tr.model.as, tr.offset = before, offset
 	} else if ok {
 		must(tr.t, tr.m.Commit(1, nil))
-		must(tr.t, tr.m.Maintain(floor, floor))
+		must(tr.t, tr.m.Maintain([2]core.Bounds{{Floor: floor, Sealable: floor}}))
 		tr.model.close(floor)
 		tr.floor = floor
 	}
@@ -190,7 +190,7 @@ func (tr *trial) play() (a *chunkOf, pairs, vain []string, b *chunkOf) {
 
 // check holds what was found against the model.
 func (tr *trial) check(wantPairs, wantVain []string, floor int64) bool {
-	must(tr.t, tr.m.Release(core.Limits{Closed: floor * tr.model.cfg.Width}))
+	must(tr.t, tr.m.Release([2]core.Limits{{Closed: floor * tr.model.cfg.Width}}))
 	copied := model{tr.model.cfg, slices.Clone(tr.model.as)}
 	wantClosed := copied.close(floor)
 	if !tr.model.cfg.WantA {
@@ -261,7 +261,7 @@ func TestMemoryHotKey(t *testing.T) {
 	m.Begin()
 	must(t, m.Store([]core.Rows{a.rows()}))
 	must(t, m.Commit(2, nil))
-	must(t, m.Maintain(buckets.EpochOf(n, cfg.Width), 0))
+	must(t, m.Maintain([2]core.Bounds{{Floor: buckets.EpochOf(n, cfg.Width)}}))
 	if l := m.Levels(false); l.Pending != 0 || l.ArenaBytes != 0 || l.Open != 0 || len(m.waiting) != 0 {
 		t.Fatalf("after everything has expired: %+v, %d keys", l, len(m.waiting))
 	}

@@ -32,7 +32,7 @@ func count(list []core.Rows) (rows uint64) {
 }
 
 // Release implements core.Joiner.
-func (n *Null) Release(core.Limits) error { return nil }
+func (n *Null) Release([2]core.Limits) error { return nil }
 
 // More implements core.Joiner.
 func (n *Null) More() bool { return false }
@@ -53,7 +53,7 @@ func (n *Null) Commit(uint64, []byte) error { return nil }
 func (n *Null) WriteCommit([]byte) error { return nil }
 
 // Maintain implements core.Joiner.
-func (n *Null) Maintain(int64, int64) error { return nil }
+func (n *Null) Maintain([2]core.Bounds) error { return nil }
 
 // Quiesce implements core.Joiner.
 func (n *Null) Quiesce() error { return nil }

@@ -78,7 +78,7 @@ func BenchmarkStore(b *testing.B) {
 	events(b, func() []slice {
 		if from += benchBatch; from%(64*benchBatch) < benchBatch {
 			epoch++
-			must(b, s.maintain(bounds{floor: epoch - sealedBuckets, sealable: epoch}))
+			must(b, s.maintain(Bounds{Floor: epoch - sealedBuckets, Sealable: epoch}))
 			must(b, s.collect(true))
 		}
 		return rowsOf(A, from, from+benchBatch, keyOf, func(int) int64 { return epoch * 1000 })
@@ -129,7 +129,7 @@ func BenchmarkGate(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		must(b, g.fill(&batch, benchBatch))
-		g.advance(g.cfg.bounds(batch.wm).floor)
+		g.advance(g.cfg.bounds(batch.wm))
 		n += batch.n
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/event")

@@ -34,8 +34,17 @@ type Engine struct {
 	Observe func(*Engine) error
 }
 
-// Rings of an engine: one backend for each task, all recovered to the batch of the commit record.
+// Rings of an engine: for each task that of its A, and with ProbeWait that of its B behind it; all recovered to the batch of
+// the commit record.
 type Rings []*buckets.Ring
+
+// RingsPerTask is how many backends a task takes.
+func (c *Config) RingsPerTask() int {
+	if c.Probe == ProbeWait {
+		return 2
+	}
+	return 1
+}
 
 // OpenRings makes a ring of each backend. The commit record, nil in a new state, is kept in the first.
 func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Rings, []byte, error) {
@@ -52,15 +61,20 @@ func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Ri
 	}
 	var rings Rings
 	for i, s := range stores {
-		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.Cardinality != OneToOne,
+		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.keepsUsed(Side(i % cfg.RingsPerTask())),
 			ArenaBytes: cfg.ArenaBytes}
 		r, err := buckets.NewRing(opt, s, committed)
 		if err != nil {
-			return nil, nil, fmt.Errorf("task %d: %w", i, err)
+			return nil, nil, fmt.Errorf("task %d: %w", i/cfg.RingsPerTask(), err)
 		}
 		rings = append(rings, r)
 	}
 	return rings, record, nil
+}
+
+// keepsUsed says whether an event of a side stays when it has paired (rule 2). In one-to-many that is the A alone.
+func (c *Config) keepsUsed(s Side) bool {
+	return c.Cardinality == ManyToMany || c.Cardinality == OneToMany && s == A
 }
 
 func (r Rings) close() error {
@@ -74,20 +88,21 @@ func (r Rings) close() error {
 // NewEngine makes an engine over rings and goes back to the commit record, and source and sink with it. The engine
 // owns the rings: Close closes them.
 func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink) (*Engine, error) {
-	e, err := newEngine(cfg, len(rings), record, source, sink)
+	per := cfg.RingsPerTask()
+	e, err := newEngine(cfg, len(rings)/per, record, source, sink)
 	if err != nil {
 		return nil, errors.Join(err, rings.close())
 	}
 	e.wm = e.gate.wm
-	let := cfg.limits(e.wm[B])
-	for _, r := range rings {
-		for slot := range cfg.Slots {
-			if b := r.AtSlot(slot); b != nil {
-				e.gate.live[slot] = b.Epoch
+	for i := 0; i < len(rings); i += per {
+		for s, r := range rings[i : i+per] {
+			for slot := range cfg.Slots {
+				if b := r.AtSlot(slot); b != nil {
+					e.gate.live[s][slot] = b.Epoch
+				}
 			}
 		}
-		t := newTask(cfg, r, let)
-		e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
+		e.addTask(rings[i : i+per])
 	}
 	if s, ok := sink.(Syncer); ok {
 		if rings[0].SyncMode() == buckets.SyncBatch {
@@ -97,11 +112,22 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 	}
 	// What the last commit allowed to seal and drop may have been cut off.
 	to := cfg.bounds(e.gate.wm)
-	e.gate.advance(to.floor)
+	e.gate.advance(to)
 	if err := e.maintain(to); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+// addTask makes the joiner of the rings of one task.
+func (e *Engine) addTask(rings Rings) {
+	if e.cfg.Probe == ProbeWait {
+		w := newBoth(e.cfg, [2]*buckets.Ring(rings), e.wm)
+		e.tasks, e.joiners = append(e.tasks, w.a), append(e.joiners, w)
+		return
+	}
+	t := newTask(e.cfg, rings[0], e.cfg.limits(e.wm)[A])
+	e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
 }
 
 // NewEngineWith makes an engine over joiners that are empty. The engine owns them: Close closes them.
@@ -158,7 +184,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			return err
 		}
 		to := e.cfg.bounds(b.wm)
-		if idle = b.n == 0 && to.floor <= e.gate.floor && (b.wm == e.wm || !e.cfg.releases()); idle {
+		if idle = b.n == 0 && !e.gate.drops(to) && (b.wm == e.wm || !e.cfg.releases()); idle {
 			if b.starved {
 				continue
 			}
@@ -172,7 +198,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // step takes one batch through: compute, hand over, commit, then seal and drop. If it fails before the commit, the
 // tasks are as the last one left them; if the commit fails, only Close is left to do.
-func (e *Engine) step(b *batch, to bounds) error {
+func (e *Engine) step(b *batch, to [2]Bounds) error {
 	if err := e.compute(b); err != nil {
 		return errors.Join(err, e.each(func(j Joiner, _ *taskPart) error { j.Undo(); return nil }))
 	}
@@ -181,7 +207,7 @@ func (e *Engine) step(b *batch, to bounds) error {
 		return err
 	}
 	e.wm = b.wm
-	e.gate.advance(to.floor)
+	e.gate.advance(to)
 	if err := e.maintain(to); err != nil {
 		return err
 	}
@@ -197,7 +223,7 @@ func (e *Engine) step(b *batch, to bounds) error {
 // compute joins one batch and hands its results over, in parts if they are many.
 func (e *Engine) compute(b *batch) error {
 	e.route.split(b, e.everywhere)
-	limits := e.cfg.limits(b.wm[B])
+	limits := e.cfg.limits(b.wm)
 	err := e.each(func(j Joiner, part *taskPart) error {
 		j.Begin()
 		stats := j.Stats()
@@ -237,8 +263,8 @@ func (e *Engine) more() bool {
 }
 
 // maintain lets the joiners do what they do between batches.
-func (e *Engine) maintain(to bounds) error {
-	return e.each(func(j Joiner, _ *taskPart) error { return j.Maintain(to.floor, to.sealable) })
+func (e *Engine) maintain(to [2]Bounds) error {
+	return e.each(func(j Joiner, _ *taskPart) error { return j.Maintain(to) })
 }
 
 // everywhere calls fn once for each joiner, at the same time.
@@ -270,7 +296,7 @@ func (e *Engine) collect() {
 	o.Rejects, o.NullKeys = nil, nil
 	if len(e.joiners) == 1 {
 		f := e.joiners[0].Found()
-		o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA = f.Matches, f.UnmatchedB, f.Early, f.UnmatchedA
+		o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = f.Matches, f.UnmatchedB, f.Early, f.UnmatchedA, f.WaitedB
 	} else {
 		e.merge()
 	}
@@ -278,7 +304,7 @@ func (e *Engine) collect() {
 	n.Matches += uint64(len(o.Matches))
 	n.Early += uint64(len(o.Early))
 	n.UnmatchedA += uint64(len(o.UnmatchedA))
-	n.UnmatchedB += uint64(len(o.UnmatchedB))
+	n.UnmatchedB += uint64(len(o.UnmatchedB) + len(o.WaitedB))
 	if e.cfg.Early > 0 || e.cfg.CompleteOn == EndUnmatched {
 		for i := range o.Matches {
 			n.countKind(o.Matches[i].Kind)
@@ -325,18 +351,26 @@ func (e *Engine) conclude(b *batch) {
 func (e *Engine) merge() {
 	o := &e.out
 	clear(o.Matches)
-	o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA = o.Matches[:0], o.UnmatchedB[:0], o.Early[:0], o.UnmatchedA[:0]
+	o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = o.Matches[:0], o.UnmatchedB[:0], o.Early[:0], o.UnmatchedA[:0], o.WaitedB[:0]
 	for i, j := range e.joiners {
 		f := j.Found()
 		for _, m := range f.Matches {
-			m.pos = e.route.position(i, m.pos)
+			if m.Chunk.Side == B { // what A found comes first, task by task
+				m.pos = e.route.position(i, m.pos)
+			}
 			o.Matches = append(o.Matches, m)
 		}
 		o.UnmatchedB = append(o.UnmatchedB, f.UnmatchedB...)
 		o.Early = append(o.Early, f.Early...)
 		o.UnmatchedA = append(o.UnmatchedA, f.UnmatchedA...)
+		o.WaitedB = append(o.WaitedB, f.WaitedB...)
 	}
-	slices.SortStableFunc(o.Matches, func(a, b Match) int { return cmp.Compare(a.pos, b.pos) })
+	slices.SortStableFunc(o.Matches, func(a, b Match) int {
+		if a.Chunk.Side != b.Chunk.Side {
+			return cmp.Compare(a.Chunk.Side, b.Chunk.Side)
+		}
+		return cmp.Compare(a.pos, b.pos)
+	})
 }
 
 func appendEntries(dst [][]byte, rows []Ref) [][]byte {
@@ -349,7 +383,7 @@ func appendEntries(dst [][]byte, rows []Ref) [][]byte {
 // entryOf makes the entry of an A that is stored nowhere.
 func entryOf(r Ref) []byte {
 	c := r.Chunk
-	en := buckets.Entry{Partition: c.Partition, Time: c.Time[r.Row], Offset: c.Offset[r.Row], Key: c.Key(r.Row), Body: c.BodyOf(r.Row)}
+	en := buckets.Entry{SideB: c.Side == B, Partition: c.Partition, Time: c.Time[r.Row], Offset: c.Offset[r.Row], Key: c.Key(r.Row), Body: c.BodyOf(r.Row)}
 	return en.AppendTo(nil)
 }
 
@@ -438,20 +472,23 @@ type Levels struct {
 func (e *Engine) Levels(deep bool) Levels {
 	l := Levels{Watermarks: e.gate.wm, Batch: e.batch}
 	for _, j := range e.joiners {
-		o := j.Levels(deep)
-		l.Open, l.Sealed = max(l.Open, o.Open), max(l.Sealed, o.Sealed)
-		l.Pending += o.Pending
-		l.PendingB += o.PendingB
-		l.SealedRows += o.SealedRows
-		l.Unfiltered += o.Unfiltered
-		l.Rotating += o.Rotating
-		l.FilterBytes += o.FilterBytes
-		l.IndexBytes += o.IndexBytes
-		l.ArenaBytes += o.ArenaBytes
-		l.StoreBytes += o.StoreBytes
-		l.DiskBytes += o.DiskBytes
+		l.add(j.Levels(deep))
 	}
 	return l
+}
+
+func (l *Levels) add(o Levels) {
+	l.Open, l.Sealed = max(l.Open, o.Open), max(l.Sealed, o.Sealed)
+	l.Pending += o.Pending
+	l.PendingB += o.PendingB
+	l.SealedRows += o.SealedRows
+	l.Unfiltered += o.Unfiltered
+	l.Rotating += o.Rotating
+	l.FilterBytes += o.FilterBytes
+	l.IndexBytes += o.IndexBytes
+	l.ArenaBytes += o.ArenaBytes
+	l.StoreBytes += o.StoreBytes
+	l.DiskBytes += o.DiskBytes
 }
 
 // Drops lists the removals of buckets, joiner by joiner, in the order in which they ended.

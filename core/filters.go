@@ -91,7 +91,7 @@ func (t *Task) mendStale(slot int) {
 	life, keys, b := &t.filters[slot], t.set.Keys(slot), t.ring.AtSlot(slot)
 	_, laned := t.set.Lanes()
 	switch {
-	case keys == 0 || b == nil || b.State() != buckets.Sealed || t.cfg.Cardinality != OneToOne:
+	case keys == 0 || b == nil || b.State() != buckets.Sealed || !t.consumes:
 		life.stale = 0
 	case float64(life.stale) <= staleShare*float64(keys):
 	case laned>>slot&1 == 0:

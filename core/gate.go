@@ -76,18 +76,21 @@ type Gate struct {
 	src   Source
 	parts [2][]gatePart
 	wm    [2]int64
-	floor int64   // epochs below are over; moves between batches only
-	live  []int64 // by slot: the epoch that has entries, or noEpoch
+	// Of the sides that wait, between batches:
+	floor  [2]int64   // epochs below are over
+	closed [2]int64   // times below are closed (rule 10)
+	live   [2][]int64 // by slot: the epoch that has entries, or noEpoch
 }
 
 const noEpoch = math.MinInt64
 
 func newGate(cfg *Config, src Source) *Gate {
-	g := &Gate{cfg: cfg, src: src, wm: [2]int64{minTime, minTime}, floor: minTime, live: make([]int64, cfg.Slots)}
-	for i := range g.live {
-		g.live[i] = noEpoch
-	}
+	g := &Gate{cfg: cfg, src: src, wm: [2]int64{minTime, minTime}, floor: [2]int64{minTime, minTime}, closed: [2]int64{minTime, minTime}}
 	for _, s := range []Side{A, B} {
+		g.live[s] = make([]int64, cfg.Slots)
+		for i := range g.live[s] {
+			g.live[s][i] = noEpoch
+		}
 		for _, p := range src.Partitions(s) {
 			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime})
 		}
@@ -104,19 +107,12 @@ func (g *Gate) fill(b *batch, max int) error {
 		if err := g.settleAll(b, max); err != nil {
 			return err
 		}
-		// An equal share each: one that ran ahead would open all buckets at once, and hold in RAM what could be sealed.
-		for i := range g.parts[A] {
-			left := len(g.parts[A]) - i
-			share := (max - b.n + left - 1) / left // rounded up: with room for one, the first that has one takes it
-			if err := g.takeA(b, i, b.n+share); err != nil {
-				return err
-			}
+		if err := g.takeWaiting(b, A, max); err != nil {
+			return err
 		}
 		g.updateWatermark(A)
-		for i := range g.parts[B] {
-			if err := g.takeB(b, i, max); err != nil {
-				return err
-			}
+		if err := g.takeAsking(b, max); err != nil {
+			return err
 		}
 		if b.n == before || b.n >= max {
 			break
@@ -125,6 +121,32 @@ func (g *Gate) fill(b *batch, max int) error {
 	g.updateWatermark(A)
 	g.updateWatermark(B)
 	b.wm = g.wm
+	return nil
+}
+
+// takeWaiting admits what will wait: A, and B with ProbeWait.
+func (g *Gate) takeWaiting(b *batch, s Side, max int) error {
+	// An equal share each: one that ran ahead would open all buckets at once, and hold in RAM what could be sealed.
+	for i := range g.parts[s] {
+		left := len(g.parts[s]) - i
+		share := (max - b.n + left - 1) / left // rounded up: with room for one, the first that has one takes it
+		if err := g.take(b, s, i, b.n+share); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeAsking admits B.
+func (g *Gate) takeAsking(b *batch, max int) error {
+	if g.cfg.Probe == ProbeWait {
+		return g.takeWaiting(b, B, max)
+	}
+	for i := range g.parts[B] {
+		if err := g.takeB(b, i, max); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -205,12 +227,12 @@ func (g *Gate) pass(b *batch, p *gatePart, fate Fate) {
 	}
 }
 
-// takeA admits A records of one partition while they need not wait (rule 13).
-func (g *Gate) takeA(b *batch, i, max int) error {
-	p := &g.parts[A][i]
-	limit := g.spreadLimit()
+// take admits records of one partition that will wait, while they need not be held back (rule 13).
+func (g *Gate) take(b *batch, s Side, i, max int) error {
+	p := &g.parts[s][i]
+	limit := g.spreadLimit(s)
 	for b.n < max {
-		if err := g.settle(b, A, i, max); err != nil || !p.settled {
+		if err := g.settle(b, s, i, max); err != nil || !p.settled {
 			return err
 		}
 		t := p.headTime()
@@ -223,24 +245,30 @@ func (g *Gate) takeA(b *batch, i, max int) error {
 			g.pass(b, p, NullKey)
 			continue
 		}
-		switch epoch := buckets.EpochOf(t, g.cfg.Width); g.enter(epoch) {
+		switch g.enter(s, t) {
 		case mustWait:
 			return nil
 		case isOver:
-			b.closed = append(b.closed, Ref{c, row})
+			if g.cfg.Probe == ProbeWait { // it may still find who waits for it
+				c.flag(row, over)
+				b.admit(s, c, row)
+			} else {
+				b.closed = append(b.closed, Ref{c, row})
+			}
 		case entered:
-			b.admit(A, c, row)
+			b.admit(s, c, row)
 		}
 		g.pass(b, p, Accepted)
 	}
 	return nil
 }
 
-// spreadLimit is the latest time that an A may have while B has data to read: max_spread after B's next event.
-func (g *Gate) spreadLimit() int64 {
-	next := int64(maxTime)
-	for i := range g.parts[B] {
-		if p := &g.parts[B][i]; p.settled {
+// spreadLimit is the latest time that an event of a side may have while the other side has data to read: max_spread after
+// its next event.
+func (g *Gate) spreadLimit(s Side) int64 {
+	next, other := int64(maxTime), 1-s
+	for i := range g.parts[other] {
+		if p := &g.parts[other][i]; p.settled {
 			next = min(next, p.headTime())
 		}
 	}
@@ -255,18 +283,20 @@ const (
 	isOver         // its bucket is dropped: every B that could match has passed
 )
 
-// enter claims the slot of an epoch, if no earlier one needs it: one that has entries, or into which an A in time may
-// still come. While B has data to read the ring is as long as window, grace and spread together (rule 13), so what lies
-// a whole ring behind is over, though the floor may not say so before the batch ends; when B has none, it may not be.
-func (g *Gate) enter(epoch int64) entry {
-	if epoch < g.floor {
+// enter claims the slot of an event that will wait, if no earlier bucket needs it: one that has entries, or into which an
+// event in time may still come. While the other side has data to read the ring is as long as window, grace and spread
+// together (rule 13), so what lies a whole ring behind is over, though the floor may not say so before the batch ends; when
+// it has none, it may not be.
+func (g *Gate) enter(s Side, t int64) entry {
+	epoch := buckets.EpochOf(t, g.cfg.Width)
+	if epoch < g.floor[s] || t < g.closed[s] {
 		return isOver
 	}
-	switch live := &g.live[buckets.SlotOf(epoch, g.cfg.Slots)]; {
+	switch live := &g.live[s][buckets.SlotOf(epoch, g.cfg.Slots)]; {
 	case *live == epoch:
 		return entered
 	case *live == noEpoch:
-		if epoch-int64(g.cfg.Slots) >= max(g.floor, g.lowest()) {
+		if epoch-int64(g.cfg.Slots) >= max(g.floor[s], g.lowest(s)) {
 			return mustWait
 		}
 		*live = epoch
@@ -278,21 +308,25 @@ func (g *Gate) enter(epoch int64) entry {
 	}
 }
 
-// lowest is the epoch below which no A in time can come from a partition that has shown where it stands.
-func (g *Gate) lowest() int64 {
+// lowest is the epoch below which no event in time can come from a partition of a side that has shown where it stands.
+func (g *Gate) lowest(s Side) int64 {
 	low := int64(maxTime)
-	for i := range g.parts[A] {
-		if p := &g.parts[A][i]; !p.ended && !p.Timeless && p.watermark() > minTime {
+	for i := range g.parts[s] {
+		if p := &g.parts[s][i]; !p.ended && !p.Timeless && p.watermark() > minTime {
 			low = min(low, p.watermark())
 		}
 	}
 	return buckets.EpochOf(low-g.cfg.Grace, g.cfg.Width)
 }
 
-// takeB admits B records of one partition that are due: every A that could match them has come (rule 12).
+// takeB admits B records of one partition that ask and do not wait, when they are due: aligned, every A that could match them
+// has come (rule 12); immediate, they may only not run ahead of A by more than max_spread (rule 13).
 func (g *Gate) takeB(b *batch, i, max int) error {
 	p := &g.parts[B][i]
 	due := g.wm[A] - g.cfg.Before - g.cfg.Grace
+	if g.cfg.Probe == ProbeImmediate {
+		due = g.spreadLimit(B) + 1
+	}
 	for b.n < max {
 		if err := g.settle(b, B, i, max); err != nil || !p.settled {
 			return err
@@ -356,33 +390,41 @@ func (g *Gate) updateWatermark(s Side) {
 	}
 }
 
-// Bounds are what the watermarks allow between two batches.
-type bounds struct {
-	floor    int64 // buckets of lower epochs are dropped (rule 11)
-	sealable int64 // open buckets of lower epochs are sealed
+// Bounds are what the watermarks allow between two batches, of a side that waits.
+type Bounds struct {
+	Floor    int64 // buckets of lower epochs are dropped (rule 11)
+	Sealable int64 // open buckets of lower epochs are sealed
 }
 
-// bounds by the watermarks of a batch: a bucket is over when its newest possible event is closed (rule 10), and
+// bounds by the watermarks of a batch, by side: a bucket is over when its newest possible event is closed (rule 10), and
 // sealed when nothing in time can enter it.
-func (c *Config) bounds(wm [2]int64) bounds {
-	return bounds{
-		floor:    buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width),
-		sealable: buckets.EpochOf(wm[A]-c.Grace, c.Width),
+func (c *Config) bounds(wm [2]int64) (to [2]Bounds) {
+	for s, l := range c.limits(wm) {
+		to[s] = Bounds{Floor: buckets.EpochOf(l.Closed, c.Width), Sealable: buckets.EpochOf(wm[s]-c.Grace, c.Width)}
 	}
+	return to
 }
 
-// advance moves the floor after a commit. It reports whether that changed anything.
-func (g *Gate) advance(floor int64) bool {
-	if floor <= g.floor {
-		return false
-	}
-	g.floor = floor
-	for i, e := range g.live {
-		if e != noEpoch && e < floor {
-			g.live[i] = noEpoch
+// advance moves floors and closed times after a commit.
+func (g *Gate) advance(to [2]Bounds) {
+	limits := g.cfg.limits(g.wm)
+	for s := range g.floor {
+		g.closed[s] = max(g.closed[s], limits[s].Closed)
+		if to[s].Floor <= g.floor[s] {
+			continue
+		}
+		g.floor[s] = to[s].Floor
+		for i, e := range g.live[s] {
+			if e != noEpoch && e < to[s].Floor {
+				g.live[s][i] = noEpoch
+			}
 		}
 	}
-	return true
+}
+
+// drops says whether bounds let anything go that is still there.
+func (g *Gate) drops(to [2]Bounds) bool {
+	return to[A].Floor > g.floor[A] || g.cfg.Probe == ProbeWait && to[B].Floor > g.floor[B]
 }
 
 // finished says whether every partition was read to its end.

@@ -20,7 +20,7 @@ type Joiner interface {
 	// Ask pairs B in their order, each with the A that rule 2 names.
 	Ask(b []Rows) error
 	// Release lets go what is over by time: A below the limits that never paired, if Config.WantA or Early want them.
-	Release(Limits) error
+	Release(by [2]Limits) error
 	// Found is what the batch gave, or the next part of it; valid until the next Begin or GoOn.
 	Found() Found
 	// More says that Found is not all, and GoOn forgets it and finds the next part, which may be nothing.
@@ -32,8 +32,8 @@ type Joiner interface {
 	Commit(n uint64, record []byte) error
 	// WriteCommit keeps the commit record of several joiners. Only the first one's is called, after each has committed.
 	WriteCommit(record []byte) error
-	// Maintain comes between batches: epochs below floor are over, those below sealable take no more A.
-	Maintain(floor, sealable int64) error
+	// Maintain comes between batches: buckets that are over go, those that take no more events may be sealed.
+	Maintain(to [2]Bounds) error
 	// Quiesce waits for what runs beside the batches and takes it in.
 	Quiesce() error
 	// MarkDrained says that the state is not to be resumed (rule 15). Only the first one's is called.
@@ -66,6 +66,7 @@ type Found struct {
 	UnmatchedB []Ref
 	Early      [][]byte // entries
 	UnmatchedA [][]byte // entries
+	WaitedB    [][]byte // entries of B that waited in vain
 }
 
 // NewMatch is the pair of an entry and the B at a position of its batch: the first row that Ask was given has position 0.
@@ -77,20 +78,24 @@ type taskJoiner struct{ *Task }
 func (t taskJoiner) Begin()                               { t.begin() }
 func (t taskJoiner) Store(a []Rows) error                 { return t.store(a) }
 func (t taskJoiner) Ask(b []Rows) error                   { return t.ask(b) }
-func (t taskJoiner) Found() Found                         { return Found{t.matches, t.inVain, t.rel.early, t.rel.closed} }
 func (t taskJoiner) More() bool                           { return t.more() }
 func (t taskJoiner) GoOn() error                          { return t.goOn() }
 func (t taskJoiner) Undo()                                { t.undo() }
 func (t taskJoiner) Commit(n uint64, record []byte) error { return t.commit(n, record) }
 func (t taskJoiner) WriteCommit(record []byte) error      { return t.ring.WriteCommit(record) }
-func (t taskJoiner) Maintain(floor, sealable int64) error { return t.maintain(bounds{floor, sealable}) }
+func (t taskJoiner) Maintain(to [2]Bounds) error          { return t.maintain(to[A]) }
 func (t taskJoiner) MarkDrained() error                   { return t.ring.MarkDrained() }
 func (t taskJoiner) Stats() *TaskStats                    { return t.stats }
 func (t taskJoiner) Drops() []Drop                        { return t.drops }
 
+// Found implements Joiner.
+func (t taskJoiner) Found() Found {
+	return Found{Matches: t.matches, UnmatchedB: t.inVain, Early: t.rel.early, UnmatchedA: t.rel.closed}
+}
+
 // Release implements Joiner.
-func (t taskJoiner) Release(l Limits) error {
-	t.rel.due, t.rel.busy = [releaseKinds]int64{atClose: l.Closed, atEarly: l.Early}, true
+func (t taskJoiner) Release(by [2]Limits) error {
+	t.releaseBelow(by[A])
 	return t.releaseDue()
 }
 

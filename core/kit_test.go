@@ -217,8 +217,11 @@ func (j *joined) match(m *Match) error {
 	if err != nil {
 		return err
 	}
-	a := string(e.Body)
-	if string(e.Key) != string(m.Chunk.Key(m.Row)) || a != idOf(A, e.Partition, e.Offset) {
+	a, b, stored := string(e.Body), string(m.Chunk.BodyOf(m.Row)), A
+	if m.Chunk.Side == A {
+		a, b, stored = b, a, B
+	}
+	if string(e.Key) != string(m.Chunk.Key(m.Row)) || string(e.Body) != idOf(stored, e.Partition, e.Offset) || e.SideB != (stored == B) {
 		return fmt.Errorf("the entry of a pair is not what was stored: %+v", e)
 	}
 	if m.Kind&NullOnly != 0 {
@@ -231,7 +234,7 @@ func (j *joined) match(m *Match) error {
 	if m.Kind&Tombstone != 0 {
 		j.early = append(j.early, a+" retract")
 	}
-	pair := a + "+" + string(m.Chunk.BodyOf(m.Row))
+	pair := a + "+" + b
 	if m.Kind&Corrected != 0 {
 		if pair += " corrected"; !slices.Contains(j.early, a+" early") {
 			return fmt.Errorf("%s, and no null row came before", pair)
@@ -267,6 +270,13 @@ func (j *joined) Results(o *Output) error {
 			return err
 		}
 		j.unmatchedA = append(j.unmatchedA, string(a.Body))
+	}
+	for _, raw := range o.WaitedB {
+		b, err := buckets.ParseEntry(raw)
+		if err != nil || !b.SideB {
+			return fmt.Errorf("%+v is no B that waited (%w)", b, err)
+		}
+		j.unmatchedB = append(j.unmatchedB, string(b.Body))
 	}
 	for _, r := range o.UnmatchedB {
 		j.unmatchedB = append(j.unmatchedB, string(r.Chunk.BodyOf(r.Row)))

@@ -85,7 +85,7 @@ func (t *Task) startLanes(slots uint64) *laneJob {
 
 // scanForLane reads the hashes of rows that a B may still find.
 func (t *Task) scanForLane(b *buckets.Bucket) *buckets.HashScan {
-	if t.cfg.Cardinality == OneToOne {
+	if t.consumes {
 		return t.ring.ScanLive(b)
 	}
 	return t.ring.ScanHashes(b)

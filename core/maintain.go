@@ -136,7 +136,7 @@ const maxDrops = 1 << 12
 
 // maintain is what a task does between batches: takes in what the helper finished, seals, spills and drops what
 // watermarks and memory ask for, and has the helper do the work. The last batch is committed.
-func (t *Task) maintain(to bounds) error {
+func (t *Task) maintain(to Bounds) error {
 	start := time.Now()
 	defer func() { t.stats.AskTime += time.Since(start) }()
 	t.batches++
@@ -144,10 +144,10 @@ func (t *Task) maintain(to bounds) error {
 	if err := t.collect(false); err != nil {
 		return err
 	}
-	if err := t.dropBelow(to.floor); err != nil {
+	if err := t.dropBelow(to.Floor); err != nil {
 		return err
 	}
-	t.sealable = to.sealable
+	t.sealable = to.Sealable
 	t.startSeals()
 	t.foreseeReleases()
 	if err := t.spill(); err != nil {

@@ -61,7 +61,7 @@ func (a *asking) locate(pos uint32) Ref {
 
 // pairOne settles the B of some candidates. It says whether the B met an A.
 func (t *Task) pairOne(ref Ref, pos uint32, cands []candidate) (met bool, err error) {
-	if t.cfg.Cardinality == ManyToMany {
+	if t.all {
 		return t.pairAll(ref, pos, cands)
 	}
 	found, err := t.best(ref, cands)

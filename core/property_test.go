@@ -109,7 +109,7 @@ func checkLevels(t *testing.T, e *Engine) {
 				continue
 			}
 			live += b.Live()
-			if b.Epoch < e.gate.floor || e.gate.live[slot] != b.Epoch {
+			if b.Epoch < e.gate.floor[A] || e.gate.live[A][slot] != b.Epoch {
 				t.Errorf("task %d, slot %d: bucket %d, the gate has floor %d and bucket %d", i, slot, b.Epoch, e.gate.floor, e.gate.live[slot])
 			}
 			if x := task.index[slot]; x != nil && x.Len() != len(b.Hashes()) {

@@ -19,7 +19,7 @@ func (e *Engine) appendRecord(dst []byte) ([]byte, error) {
 	g := e.gate
 	dst = append(dst, commitVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, e.batch)
-	for _, v := range []int64{g.wm[A], g.wm[B], g.floor} {
+	for _, v := range []int64{g.wm[A], g.wm[B], g.floor[A]} {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 	}
 	c := e.Counters()
@@ -57,7 +57,7 @@ func (e *Engine) restore(record []byte) (sink []byte, err error) {
 		return nil, fmt.Errorf("%w: cut short", errCommit)
 	}
 	g := e.gate
-	for i, v := range []*int64{&g.wm[A], &g.wm[B], &g.floor} {
+	for i, v := range []*int64{&g.wm[A], &g.wm[B], &g.floor[A]} {
 		*v = int64(binary.LittleEndian.Uint64(record[9+8*i:]))
 	}
 	rest, err := e.base.decode(record[33:])

@@ -23,9 +23,12 @@ type Limits struct {
 	Early  int64 // events with lower times that never paired give their null row (rule 17), if Config.Early is not 0
 }
 
-// limits by the watermark of the side that asks.
-func (c *Config) limits(asking int64) Limits {
-	return Limits{Closed: asking - c.After - c.Grace, Early: asking - c.Early - c.Grace}
+// limits by the watermarks, by the side that waits.
+func (c *Config) limits(wm [2]int64) [2]Limits {
+	return [2]Limits{
+		A: {Closed: wm[B] - c.After - c.Grace, Early: wm[B] - c.Early - c.Grace},
+		B: {Closed: wm[A] - c.Before - c.Grace, Early: minTime},
+	}
 }
 
 // The kinds of release.
@@ -87,6 +90,11 @@ func (j *closeJob) run(*helper) {
 func (j *closeJob) finish(t *Task) error {
 	t.stats.HelperTime += j.took
 	return nil
+}
+
+// releaseBelow says what this batch lets go.
+func (t *Task) releaseBelow(l Limits) {
+	t.rel.due, t.rel.busy = [releaseKinds]int64{atClose: l.Closed, atEarly: l.Early}, true
 }
 
 // release lets go what the limits allow, or as much of it as fits into one output: then it is busy.

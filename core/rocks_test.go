@@ -84,14 +84,14 @@ func newSealedTask(t testing.TB, n, m int) *sealedTask {
 	if record != nil {
 		t.Fatal("a new state has a commit record")
 	}
-	s := &sealedTask{Task: newTask(cfg, rings[0], cfg.limits(minTime)), cfg: cfg, n: n, m: m}
+	s := &sealedTask{Task: newTask(cfg, rings[0], cfg.limits([2]int64{minTime, minTime})[A]), cfg: cfg, n: n, m: m}
 	t.Cleanup(func() { must(t, s.shutdown()) })
 	for from := 0; from < n+m; from += 4096 {
 		s.begin()
 		must(t, s.store(rowsOf(A, from, min(from+4096, n+m), keyOf, func(i int) int64 { return s.timeOf(i) })))
 		s.end(t)
 	}
-	must(t, s.maintain(bounds{floor: -1, sealable: sealedBuckets}))
+	must(t, s.maintain(Bounds{Floor: -1, Sealable: sealedBuckets}))
 	must(t, s.collect(true))
 	if k := s.stats; k.SealedTotal != sealedBuckets || k.FiltersBuilt != sealedBuckets {
 		t.Fatalf("%d buckets sealed, %d filters", k.SealedTotal, k.FiltersBuilt)

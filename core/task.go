@@ -28,20 +28,23 @@ type Task struct {
 	help    *helper
 
 	// The batch in progress. All of it is reused.
-	hashes  []uint64
-	hits    []fusefilter.Hit
-	found   []fusefilter.Found
-	probes  []buckets.Probe
-	cands   []candidate
-	win     windows
-	asks    asking
-	rel     releaseState
-	plain   bool // a pair is all that becomes of a B and its A: inner one-to-one without more
-	marks   bool // who has paired is to be known
-	matches []Match
-	inVain  []Ref
-	copies  []byte
-	touched byte // sum of what was read ahead, so that it is read
+	hashes   []uint64
+	hits     []fusefilter.Hit
+	found    []fusefilter.Found
+	probes   []buckets.Probe
+	cands    []candidate
+	win      windows
+	asks     asking
+	rel      releaseState
+	side     Side // that it stores: Config's A, or with ProbeWait in a task of its own its B
+	all      bool // an event pairs with all that fit, not with the earliest alone
+	consumes bool // what has paired is gone
+	plain    bool // a pair is all that becomes of a B and its A: inner one-to-one without more
+	marks    bool // who has paired is to be known
+	matches  []Match
+	inVain   []Ref
+	copies   []byte
+	touched  byte // sum of what was read ahead, so that it is read
 
 	stats      *TaskStats
 	drops      []Drop
@@ -85,8 +88,10 @@ func newTask(cfg *Config, ring *buckets.Ring, let Limits) *Task {
 	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg), stats: &TaskStats{},
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots), leftOut: noEpoch}
 	more := cfg.Early > 0 || cfg.CompleteOn != EndNever || cfg.Collect != CollectEager
-	t.plain = cfg.Cardinality == OneToOne && !more
-	t.marks = cfg.Cardinality == OneToOne || cfg.WantA || more
+	t.all = cfg.Cardinality == ManyToMany
+	t.consumes = cfg.Cardinality == OneToOne
+	t.plain = t.consumes && !more
+	t.marks = t.consumes || cfg.WantA || more
 	t.rel.let = [releaseKinds]int64{atClose: let.Closed, atEarly: let.Early}
 	for slot := range cfg.Slots {
 		t.set.SetEmpty(slot)
@@ -115,8 +120,14 @@ func (t *Task) reindex(b *buckets.Bucket) {
 
 // begin forgets the last batch's results.
 func (t *Task) begin() {
+	t.forget()
+	t.inVain = t.inVain[:0]
+}
+
+// forget is for what was handed over.
+func (t *Task) forget() {
 	clear(t.matches) // they point into chunks
-	t.matches, t.inVain, t.copies = t.matches[:0], t.inVain[:0], t.copies[:0]
+	t.matches, t.copies = t.matches[:0], t.copies[:0]
 	t.rel.early, t.rel.closed = t.rel.early[:0], t.rel.closed[:0]
 }
 
@@ -126,15 +137,20 @@ func (t *Task) more() bool { return t.asks.busy || t.rel.busy }
 // goOn forgets what was handed over and gives the next part of it.
 func (t *Task) goOn() error {
 	t.begin()
-	if t.asks.busy {
-		start := time.Now()
-		err := t.pair()
-		t.stats.AskTime += time.Since(start)
-		if err != nil {
-			return err
-		}
+	if err := t.pairOn(); err != nil {
+		return err
 	}
 	return t.releaseDue()
+}
+
+// pairOn goes on with B that have not all asked.
+func (t *Task) pairOn() error {
+	if !t.asks.busy {
+		return nil
+	}
+	start := time.Now()
+	defer func() { t.stats.AskTime += time.Since(start) }()
+	return t.pair()
 }
 
 // releaseDue lets go by time what is due, once all B have asked (rule 16: within a batch matching comes first).
@@ -147,8 +163,11 @@ func (t *Task) releaseDue() error {
 	return t.release()
 }
 
-// store puts A rows into the open buckets of their time.
-func (t *Task) store(rows []slice) error {
+// store puts rows into the open buckets of their time.
+func (t *Task) store(rows []slice) error { return t.storeAll(rows, false) }
+
+// storeAll is store, of rows that have paired already or have not.
+func (t *Task) storeAll(rows []slice, paired bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -159,7 +178,7 @@ func (t *Task) store(rows []slice) error {
 	n := 0
 	for _, s := range rows {
 		c := s.chunk
-		e := buckets.Entry{Partition: c.Partition}
+		e := buckets.Entry{Partition: c.Partition, SideB: t.side == B}
 		for i, row := range s.rows {
 			e.Time, e.Offset, e.Key, e.Body = c.Time[row], c.Offset[row], c.Key(row), c.BodyOf(row)
 			if now := buckets.EpochOf(e.Time, t.cfg.Width); now != epoch {
@@ -175,6 +194,9 @@ func (t *Task) store(rows []slice) error {
 				return err
 			}
 			index.Insert(h, at-bucket.Base())
+			if paired {
+				t.ring.Use(bucket, at)
+			}
 		}
 		n += len(s.rows)
 	}
@@ -235,7 +257,9 @@ func (t *Task) ask(rows []slice) error {
 	if t.cfg.Filter == fusefilter.Bloom {
 		t.bookBloom()
 	}
-	t.stats.Probes += uint64(len(t.hashes))
+	if t.side == A { // who asks is a B
+		t.stats.Probes += uint64(len(t.hashes))
+	}
 	t.stats.AskTime += time.Since(start)
 	return nil
 }

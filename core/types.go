@@ -74,7 +74,18 @@ const (
 	Ends RowFlags = 1 << iota
 	// Marks: the field of collect: {marker: …} has its value (rule 19).
 	Marks
+	// over is the gate's: every event of the other side that is still to come is too late for this one, which asks and does not
+	// wait.
+	over
 )
+
+// flag sets a flag of a row.
+func (c *Chunk) flag(row uint32, f RowFlags) {
+	if c.Flags == nil {
+		c.Flags = make([]RowFlags, c.N)
+	}
+	c.Flags[row] |= f
+}
 
 // FlagsOf are the flags of a row.
 func (c *Chunk) FlagsOf(row uint32) RowFlags {

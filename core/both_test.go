@@ -1,0 +1,78 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// waitingLoad is a random load for B that wait: many-to-many, whose pairs do not depend on who comes first, or with each key
+// at most once a side, so that rule 2's exception does not apply.
+func waitingLoad(r *rand.Rand, n int) *load {
+	l := randomLoad(r, n)
+	c := &l.cfg
+	c.Probe, c.Early, c.Retract, c.CompleteOn = ProbeWait, 0, false, EndNever
+	if c.Cardinality == ManyToMany {
+		return l
+	}
+	for _, side := range [][]scriptPart{l.a, l.b} {
+		at := 0
+		keys := r.Perm(n)
+		for p := range side {
+			last := int64(-1)
+			for i := range side[p].events {
+				e := &side[p].events[i]
+				if e.offset <= last {
+					continue // comes again, as what it was
+				}
+				last = e.offset
+				if e.fate == Accepted {
+					e.key = fmt.Sprintf("k%05d", keys[at%n])
+					at++
+				}
+			}
+		}
+	}
+	return l
+}
+
+// TestRule12WaitEqualsAligned: probe: wait gives what aligned gives, and so whatever is fetched first: B that wait for their A, A
+// that wait for their B, null rows of both sides.
+func TestRule12WaitEqualsAligned(t *testing.T) {
+	eachSeed(t, 200, func(t *testing.T, r *rand.Rand) {
+		l := waitingLoad(r, 20+r.IntN(1000))
+		t.Log(l.desc)
+		src := newScript(t, l.chunk, l.a, l.b)
+		want := expect(&l.cfg, src)
+		stores, sink := memStores(2*l.tasks), &joined{}
+		e := open(t, &l.cfg, stores, src, sink)
+		must(t, e.Run(context.Background()))
+		must(t, e.Quiesce())
+		if c, lv := e.Counters(), e.Levels(true); c.Matches != uint64(len(sink.pairs)) || c.UnmatchedB != uint64(len(sink.unmatchedB)) || lv.Pending+lv.PendingB != 0 {
+			t.Errorf("%+v %+v: not what came", c, lv)
+		}
+		checkOutputs(t, sink, want)
+		must(t, e.Close())
+	})
+}
+
+// TestRule14WaitRestarts: B that wait come back after an end at any moment.
+func TestRule14WaitRestarts(t *testing.T) {
+	eachSeed(t, 100, func(t *testing.T, r *rand.Rand) {
+		l := waitingLoad(r, 20+r.IntN(600))
+		t.Log(l.desc)
+		src := newScript(t, l.chunk, l.a, l.b)
+		want := expect(&l.cfg, src)
+		stores, sink := memStores(2*l.tasks), &joined{}
+		far := 1 + r.IntN(100)
+		for lived, over := 0, false; !over; lived++ {
+			n := 1 + r.IntN(far)
+			if lived > 40 {
+				n = 1 << 40
+			}
+			over = liveOnce(t, &l.cfg, stores, src.again(), sink, life(r.IntN(int(lives))), n)
+		}
+		checkOutputs(t, sink, want)
+	})
+}
