@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // CloseRows says which rows of a bucket a CloseScan is for.
@@ -24,7 +23,7 @@ const (
 // dropped before: run both on one helper goroutine, in order.
 //
 // It knows the used and ended rows as of StartClose: who takes a row from it asks the bucket again. A row costs its entry, 8
-// bytes beside it and 16 bytes of index. With a limit, entries and those 8 bytes are at most limit bytes in the end and 1.5 ×
+// bytes beside it and 16 bytes of index, another 16 while Run sorts. With a limit, entries and those 8 bytes are at most limit bytes in the end and 1.5 ×
 // limit in between, in chunks of an eighth of it, 1 to 256 KiB, or of one entry that is larger. A bucket in which more is left
 // takes several scans (More, NextClose) that give half the limit or more each, and each of them reads all of the runs.
 type CloseScan struct {
@@ -43,6 +42,7 @@ type CloseScan struct {
 	chunks [][]byte
 	held   int64      // bytes in chunks
 	until  *closeMark // rows behind it are left for the next scan; nil: none is
+	sink   byte       // of what was read ahead
 }
 
 // closeRow is a row that was read: where it lies in chunks (chunk << 32 | offset), as a run has it: u32 row, u32 length, entry.
@@ -223,15 +223,4 @@ func (s *CloseScan) markOf(r closeRow) *closeMark {
 	m := &closeMark{row: binary.LittleEndian.Uint32(s.raw(r))}
 	copy(m.head[:], s.entry(r))
 	return m
-}
-
-func (s *CloseScan) sort() {
-	slices.SortFunc(s.rows, func(x, y closeRow) int {
-		if x.time != y.time {
-			return cmp.Compare(x.time, y.time)
-		}
-		a, b := s.raw(x), s.raw(y)
-		return cmp.Or(compareEntries(a[closeRowExtra:], b[closeRowExtra:]),
-			cmp.Compare(binary.LittleEndian.Uint32(a), binary.LittleEndian.Uint32(b)))
-	})
 }

@@ -222,3 +222,25 @@ func TestCloseMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestSortByTime: times near and far, and those that are too far apart, against a plain sort.
+func TestSortByTime(t *testing.T) {
+	rng := newRand(t)
+	for _, span := range []int64{1, 7, 1 << digitBits, 1<<digitBits + 1, 60_000, 1 << 30, 1<<33 - 1, 1 << 33, 1 << 60} {
+		for _, n := range []int{0, 1, 100, 5000} {
+			rows := make([]closeRow, n)
+			for i := range rows {
+				rows[i] = closeRow{rng.Int64N(span) - span/2, uint64(i)}
+			}
+			if n > 1 {
+				rows[0].time, rows[1].time = -span/2, span-span/2 // the span is as large as it says
+			}
+			want := slices.Clone(rows)
+			slices.SortStableFunc(want, func(x, y closeRow) int { return cmp.Compare(x.time, y.time) })
+			did := sortByTime(rows)
+			if did != (n == 5000 && span < 1<<33) || did && !slices.Equal(rows, want) {
+				t.Errorf("span %d, %d rows: sorted %v, or not as it should be", span, n, did)
+			}
+		}
+	}
+}
