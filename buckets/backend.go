@@ -18,8 +18,12 @@ type Backend interface {
 	ScanHashes(f Family, dst []uint64) ([]uint64, error)
 	// ScanLive is ScanHashes of those hashes that have a row below rows which is not set in over, which has a bit for each.
 	ScanLive(f Family, over []uint64, rows uint32, dst []uint64) ([]uint64, error)
-	// ScanValues calls fn with each key and value in key order; the slices are valid during the call. Any goroutine.
-	ScanValues(f Family, fn func(key, value []byte) error) error
+	// ScanValues calls fn in key order with each key and value; with over, which has a bit for each row below rows, only
+	// with values that have a row that is not set in it. The slices are valid during the call. Any goroutine.
+	ScanValues(f Family, over []uint64, rows uint32, fn func(key, value []byte) error) error
+	// Iterators is how often ScanHashes, ScanLive and ScanValues were called since the store was opened: each opens one
+	// iterator of RocksDB, and nothing else does but an open. Any goroutine.
+	Iterators() uint64
 	// DropFamily removes a family with its files. No lookup of it may follow. Any goroutine, one at a time.
 	DropFamily(f Family) error
 

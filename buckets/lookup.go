@@ -63,6 +63,10 @@ func (r *Ring) BloomWrong() uint64 {
 	return 0
 }
 
+// Iterators is how many iterators over tables of the store were opened since it was: by EachLive, by a HashScan and a
+// CloseScan one for each run that they read, and by a run of a bucket that has others one for each of these. Any goroutine.
+func (r *Ring) Iterators() uint64 { return r.store.Iterators() }
+
 // Value is the answer to probe i of the last Lookup, empty if the bucket has no such key; valid until the next.
 func (r *Ring) Value(i int) []byte { return r.lookups.Values[r.lookups.Off[i]:r.lookups.Off[i+1]] }
 

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // MemBackend is a Backend in memory: for tests of everything above the store, and for builds without C. It
@@ -17,6 +18,7 @@ type MemBackend struct {
 	families map[runName]*memFamily
 	meta     map[string][]byte
 	journal  map[uint64][]byte
+	scans    atomic.Uint64
 }
 
 type memFamily struct {
@@ -101,6 +103,7 @@ func (m *MemBackend) WriteRun(epoch int64, run int, rows RunSource) (Family, Run
 
 // ScanHashes implements Backend.
 func (m *MemBackend) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
+	m.scans.Add(1)
 	for _, k := range f.(*memFamily).keys {
 		if h := binary.BigEndian.Uint64(k); len(dst) == 0 || dst[len(dst)-1] != h {
 			dst = append(dst, h)
@@ -110,35 +113,52 @@ func (m *MemBackend) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 }
 
 // ScanLive implements Backend.
-func (m *MemBackend) ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error) {
-	err := m.ScanValues(f, func(key, value []byte) error {
-		it := IterValue(value)
-		for row, _, ok := it.Next(); ok; row, _, ok = it.Next() {
-			switch {
-			case row >= rows:
-				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, rows)
-			case used[row>>6]&(1<<(row&63)) == 0:
-				if h := keyHash(key); len(dst) == 0 || dst[len(dst)-1] != h {
-					dst = append(dst, h)
-				}
-				return nil
-			}
+func (m *MemBackend) ScanLive(f Family, over []uint64, rows uint32, dst []uint64) ([]uint64, error) {
+	err := m.ScanValues(f, over, rows, func(key, _ []byte) error {
+		if h := keyHash(key); len(dst) == 0 || dst[len(dst)-1] != h {
+			dst = append(dst, h)
 		}
-		return it.Err()
+		return nil
 	})
 	return dst, err
 }
 
 // ScanValues implements Backend.
-func (m *MemBackend) ScanValues(f Family, fn func(key, value []byte) error) error {
+func (m *MemBackend) ScanValues(f Family, over []uint64, rows uint32, fn func(key, value []byte) error) error {
+	m.scans.Add(1)
 	mf := f.(*memFamily)
 	for i := range mf.keys {
+		if over != nil {
+			if live, err := hasLive(mf.values[i], over, rows); err != nil || !live {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		if err := fn(mf.keys[i], mf.values[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// hasLive says whether a value has a row that is not over.
+func hasLive(value []byte, over bitmap, rows uint32) (bool, error) {
+	it := IterValue(value)
+	for row, _, ok := it.Next(); ok; row, _, ok = it.Next() {
+		if row >= rows {
+			return false, fmt.Errorf("%w: row %d of %d", ErrEntry, row, rows)
+		}
+		if !over.has(row) {
+			return true, nil
+		}
+	}
+	return false, it.Err()
+}
+
+// Iterators implements Backend.
+func (m *MemBackend) Iterators() uint64 { return m.scans.Load() }
 
 // DropFamily implements Backend.
 func (m *MemBackend) DropFamily(f Family) error {

@@ -600,6 +600,7 @@ func (m *modelRun) checkLookups() {
 		if m.chance(5) {
 			m.checkScan(epoch, false)
 			m.checkScan(epoch, true)
+			m.checkClose(epoch)
 		}
 	}
 	m.rng.Shuffle(len(probes), func(i, j int) {
@@ -635,6 +636,36 @@ func (m *modelRun) checkScan(epoch int64, live bool) {
 	}
 }
 
+// checkClose reads what is left in a bucket, all at once or in parts.
+func (m *modelRun) checkClose(epoch int64) {
+	m.t.Helper()
+	b, mb := m.ring.At(epoch), m.now.buckets[epoch]
+	what, limit := UnusedRows, int64(0)
+	if m.chance(50) {
+		what = LiveRows
+	}
+	if m.chance(70) {
+		limit = 1 + m.rng.Int64N(20_000)
+	}
+	var want []found
+	for row, r := range mb.rows[:mb.done] {
+		if !r.atSeal && !m.over(r) && (what == LiveRows || !r.used) {
+			want = append(want, found{uint32(row), r.bytes})
+		}
+	}
+	slices.SortFunc(want, func(x, y found) int {
+		return cmp.Or(compareEntries([]byte(x.entry), []byte(y.entry)), cmp.Compare(x.row, y.row))
+	})
+	got, parts := readClose(m.t, m.ring, b, what, limit)
+	if !slices.Equal(got, want) {
+		m.t.Fatalf("bucket %d, rows %d, limit %d: %d rows are left, expected %d, or others", epoch, what, limit, len(got), len(want))
+	}
+	m.counts["closed"] += len(got)
+	if parts > 1 {
+		m.counts["closed in parts"]++
+	}
+}
+
 func TestModelConsume(t *testing.T) { testModel(t, false) }
 func TestModelMark(t *testing.T)    { testModel(t, true) }
 
@@ -661,7 +692,7 @@ func testModel(t *testing.T, keepUsed bool) {
 // missing lists the events that a run should see and did not yet.
 func (m *modelRun) missing() (out []string) {
 	events := []string{"append", "refused", "use open", "use sealing", "use sealed", "end open", "end sealing", "end sealed", "undo", "seal", "spill", "spilled again", "drop",
-		"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up", "nothing to write"}
+		"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up", "nothing to write", "closed", "closed in parts"}
 	for _, what := range events {
 		if m.counts[what] == 0 {
 			out = append(out, what)

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/linxGnu/grocksdb"
@@ -70,6 +71,8 @@ type Rocks struct {
 	groupEnd []int32
 	cErr     **C.char
 	batchKey [3][8]byte
+
+	scans atomic.Uint64
 }
 
 type rocksFamily struct {
@@ -261,18 +264,19 @@ func (r *Rocks) ScanHashes(f Family, dst []uint64) ([]uint64, error) {
 	return r.ScanLive(f, nil, 0, dst)
 }
 
-// ScanLive implements Backend; used nil: all rows.
-func (r *Rocks) ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]uint64, error) {
+// ScanLive implements Backend; over nil: all rows.
+func (r *Rocks) ScanLive(f Family, over []uint64, rows uint32, dst []uint64) ([]uint64, error) {
+	r.scans.Add(1)
 	it, end := r.iterate(f.(*rocksFamily).handle)
 	defer end()
 	buf := make([]uint64, 4096)
 	var last C.uint64_t
 	var hasLast C.int
 	for it.SeekToFirst(); ; {
-		n := C.jb_scan_hashes(cptr(it), (*C.uint64_t)(unsafe.SliceData(used)), C.uint32_t(rows), (*C.uint64_t)(&buf[0]),
+		n := C.jb_scan_hashes(cptr(it), (*C.uint64_t)(unsafe.SliceData(over)), C.uint32_t(rows), (*C.uint64_t)(&buf[0]),
 			C.size_t(len(buf)), &last, &hasLast)
 		if n < 0 {
-			return dst, errors.Join(it.Err(), fmt.Errorf("%w: a value that is none, or with rows that its bucket has not", ErrEntry))
+			return dst, errors.Join(it.Err(), errBadValue)
 		}
 		dst = append(dst, buf[:n]...)
 		if int(n) < len(buf) {
@@ -281,21 +285,42 @@ func (r *Rocks) ScanLive(f Family, used []uint64, rows uint32, dst []uint64) ([]
 	}
 }
 
+// errBadValue is what C found.
+var errBadValue = fmt.Errorf("%w: a value that is none, or with rows that its bucket has not", ErrEntry)
+
+// scanBuffer is how many bytes of keys and values cross the C boundary in one call of ScanValues.
+const scanBuffer = 256 << 10
+
 // ScanValues implements Backend.
-func (r *Rocks) ScanValues(f Family, fn func(key, value []byte) error) error {
+func (r *Rocks) ScanValues(f Family, over []uint64, rows uint32, fn func(key, value []byte) error) error {
+	r.scans.Add(1)
 	it, end := r.iterate(f.(*rocksFamily).handle)
 	defer end()
-	for it.SeekToFirst(); it.Valid(); it.Next() {
-		k, v := it.Key(), it.Value()
-		err := fn(k.Data(), v.Data())
-		k.Free()
-		v.Free()
-		if err != nil {
-			return err
+	buf := make([]byte, scanBuffer)
+	for it.SeekToFirst(); ; {
+		var need C.size_t
+		n := C.jb_scan_values(cptr(it), (*C.uint64_t)(unsafe.SliceData(over)), C.uint32_t(rows), bytePtr(buf), C.size_t(len(buf)), &need)
+		switch {
+		case n < 0:
+			return errors.Join(it.Err(), errBadValue)
+		case n == 0 && need == 0:
+			return it.Err()
+		case n == 0:
+			buf = make([]byte, need)
+		}
+		for b := buf[:n]; len(b) > 0; {
+			klen, vlen := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
+			end := 8 + klen + vlen
+			if err := fn(b[8:8+klen:8+klen], b[8+klen:end:end]); err != nil {
+				return err
+			}
+			b = b[end:]
 		}
 	}
-	return it.Err()
 }
+
+// Iterators implements Backend.
+func (r *Rocks) Iterators() uint64 { return r.scans.Load() }
 
 // DropFamily implements Backend. The files go when the handle is destroyed, which is here.
 func (r *Rocks) DropFamily(f Family) error {

@@ -6,7 +6,7 @@ import "fmt"
 // entry is valid during the call.
 func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) error {
 	for _, run := range b.runs {
-		if err := scanRun(r.store, run.family, b.done, b.Ended, fn); err != nil {
+		if err := scanRun(r.store, run.family, b.snapshot(b.over()), b.done, fn); err != nil {
 			return err
 		}
 	}
@@ -21,14 +21,14 @@ func (r *Ring) EachLive(b *Bucket, fn func(row uint32, entry []byte) error) erro
 }
 
 // scanRun calls fn with the rows of a family that are not over.
-func scanRun(store Backend, f Family, rows uint32, over func(row uint32) bool, fn func(row uint32, entry []byte) error) error {
-	return store.ScanValues(f, func(_, value []byte) error {
+func scanRun(store Backend, f Family, over bitmap, rows uint32, fn func(row uint32, entry []byte) error) error {
+	return store.ScanValues(f, over, rows, func(_, value []byte) error {
 		it := IterValue(value)
 		for row, entry, ok := it.Next(); ok; row, entry, ok = it.Next() {
 			if row >= rows {
 				return fmt.Errorf("%w: row %d of %d", ErrEntry, row, rows)
 			}
-			if !over(row) {
+			if !over.has(row) {
 				if err := fn(row, entry); err != nil {
 					return err
 				}

@@ -118,22 +118,22 @@ static uint32_t u32(const unsigned char* p) {
   return v;
 }
 
-// Whether a value (see seal.go) has a row below `rows` that is not in `used`; -1 if it is none, -2 if a row is too high.
-static int has_live(const unsigned char* v, size_t len, const uint64_t* used, uint32_t rows) {
+// Whether a value (see seal.go) has a row below `rows` that is not in `over`; -1 if it is none, -2 if a row is too high.
+static int has_live(const unsigned char* v, size_t len, const uint64_t* over, uint32_t rows) {
   if (len < 4 || v[0] != 1) return -1;
   uint32_t left = (uint32_t)v[2] | (uint32_t)v[3] << 8;
   for (size_t at = 4; left > 0; left--) {
     if (len - at < 8) return -1;
     uint32_t row = u32(v + at), size = u32(v + at + 4);
     if (row >= rows) return -2;
-    if ((used[row >> 6] >> (row & 63) & 1) == 0) return 1;
+    if ((over[row >> 6] >> (row & 63) & 1) == 0) return 1;
     if (len - at - 8 < size) return -1;
     at += 8 + (size_t)size;
   }
   return 0;
 }
 
-int64_t jb_scan_hashes(void* iter, const uint64_t* used, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
+int64_t jb_scan_hashes(void* iter, const uint64_t* over, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
                        int* has_last) {
   size_t n = 0;
   rocksdb_iterator_t* it = iter;
@@ -143,9 +143,9 @@ int64_t jb_scan_hashes(void* iter, const uint64_t* used, uint32_t rows, uint64_t
     uint64_t h = 0;
     for (size_t i = 0; i < 8 && i < len; i++) h = h << 8 | k[i];
     if (*has_last && h == *last) continue;
-    if (used != NULL) {
+    if (over != NULL) {
       const unsigned char* v = (const unsigned char*)rocksdb_iter_value(it, &len);
-      int live = has_live(v, len, used, rows);
+      int live = has_live(v, len, over, rows);
       if (live < 0) return live;
       if (live == 0) continue;
     }
@@ -154,6 +154,33 @@ int64_t jb_scan_hashes(void* iter, const uint64_t* used, uint32_t rows, uint64_t
     *has_last = 1;
   }
   return (int64_t)n;
+}
+
+int64_t jb_scan_values(void* iter, const uint64_t* over, uint32_t rows, char* out, size_t cap, size_t* need) {
+  rocksdb_iterator_t* it = iter;
+  size_t at = 0;
+  *need = 0;
+  for (; rocksdb_iter_valid(it); rocksdb_iter_next(it)) {
+    size_t klen = 0, vlen = 0;
+    const char* k = rocksdb_iter_key(it, &klen);
+    const char* v = rocksdb_iter_value(it, &vlen);
+    if (over != NULL) {
+      int live = has_live((const unsigned char*)v, vlen, over, rows);
+      if (live < 0) return live;
+      if (live == 0) continue;
+    }
+    size_t size = 8 + klen + vlen;
+    if (size > cap - at) {
+      *need = size;
+      break;
+    }
+    uint32_t lens[2] = {(uint32_t)klen, (uint32_t)vlen};
+    memcpy(out + at, lens, 8);
+    memcpy(out + at + 8, k, klen);
+    memcpy(out + at + 8 + klen, v, vlen);
+    at += size;
+  }
+  return (int64_t)at;
 }
 
 void jb_free(char* p) { rocksdb_free(p); }

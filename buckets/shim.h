@@ -56,10 +56,15 @@ void* jb_import(void* db, void* c_options, const char* family, const char* dir, 
                 const char* smallest, const char* largest, size_t key_len, char** err);
 
 // jb_scan_hashes copies the first 8 bytes, big endian, of up to cap keys and moves the iterator past them; equal
-// neighbours are copied once, *last carrying over between calls (has_last 0 at the first). With `used` only those that have a
+// neighbours are copied once, *last carrying over between calls (has_last 0 at the first). With `over` only those that have a
 // row below `rows` whose bit in it is not set. -1: a value that is none, -2: one with a higher row.
-int64_t jb_scan_hashes(void* iter, const uint64_t* used, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
+int64_t jb_scan_hashes(void* iter, const uint64_t* over, uint32_t rows, uint64_t* out, size_t cap, uint64_t* last,
                        int* has_last);
+
+// jb_scan_values copies keys and values, u32 key length, u32 value length, key, value, as many as fit into cap bytes, and moves
+// the iterator past them. With `over` as jb_scan_hashes. Returns the bytes; 0: it is at its end, or *need says how large cap must be for the next.
+// -1, -2 as jb_scan_hashes.
+int64_t jb_scan_values(void* iter, const uint64_t* over, uint32_t rows, char* out, size_t cap, size_t* need);
 
 // Which counters of RocksDB's statistics say how often a table's bloom filter let a key through, and how often rightly.
 unsigned jb_ticker_bloom_positive(void);

@@ -333,8 +333,8 @@ func memStores(n int) []buckets.Backend {
 // spoiling is a store whose values go bad as soon as they are no longer valid, as those of RocksDB may.
 type spoiling struct{ buckets.Backend }
 
-func (s *spoiling) ScanValues(f buckets.Family, fn func(key, value []byte) error) error {
-	return s.Backend.ScanValues(f, func(key, value []byte) error {
+func (s *spoiling) ScanValues(f buckets.Family, over []uint64, rows uint32, fn func(key, value []byte) error) error {
+	return s.Backend.ScanValues(f, over, rows, func(key, value []byte) error {
 		key, value = bytes.Clone(key), bytes.Clone(value)
 		err := fn(key, value)
 		for i := range value {
