@@ -138,7 +138,10 @@ func (t *Task) releaseBucket(kind int, b *buckets.Bucket, limit int64) (full boo
 		}
 	}
 	t.takeNew(kind, b, r)
-	return t.letGo(kind, b, r, limit), nil
+	if full, err = t.letGoRuns(kind, b, r, limit); full || err != nil {
+		return full, err
+	}
+	return t.letGoRAM(kind, b, r, limit), nil
 }
 
 // startRelease looks at a bucket for the first time, or again after a restart, an undo, or a run that was added to it: what
@@ -158,14 +161,47 @@ func (t *Task) startRelease(kind int, b *buckets.Bucket, r *release) error {
 	if r.job.err != nil {
 		return r.job.err
 	}
-	scan := r.job.scan
-	r.at = sort.Search(scan.Rows(), func(i int) bool { return scan.Time(i) >= let })
+	return t.skipTo(r, let)
+}
+
+// skipTo passes over rows before a time.
+func (t *Task) skipTo(r *release, let int64) error {
+	for r.job != nil {
+		scan := r.job.scan
+		r.at = sort.Search(scan.Rows(), func(i int) bool { return scan.Time(i) >= let })
+		if r.at < scan.Rows() {
+			return nil
+		}
+		if err := t.nextScan(r); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-func (t *Task) newCloseJob(b *buckets.Bucket) *closeJob {
-	return &closeJob{scan: t.ring.StartClose(b, false), done: make(chan struct{})}
+// nextScan goes on with what lies behind a scan that has come out, if there is more.
+func (t *Task) nextScan(r *release) error {
+	scan := r.job.scan
+	r.job, r.at = nil, 0
+	if !scan.More() {
+		return nil
+	}
+	r.job = &closeJob{scan: t.ring.NextClose(scan), done: make(chan struct{})}
+	r.job.run(nil)
+	return r.job.err
 }
+
+func (t *Task) newCloseJob(b *buckets.Bucket) *closeJob {
+	what := buckets.UnusedRows
+	if t.cfg.Collect != CollectEager {
+		what = buckets.LiveRows
+	}
+	return &closeJob{scan: t.ring.StartClose(b, what, t.cfg.ArenaBytes/closeShare), done: make(chan struct{})}
+}
+
+// closeShare is the part of the arenas' limit that reading a closing bucket may take: for a bucket of more, its runs are
+// read several times.
+const closeShare = 4
 
 // bucketEnd is behind the last time that a row can have.
 func (t *Task) bucketEnd(b *buckets.Bucket) int64 { return (b.Epoch + 1) * t.cfg.Width }
@@ -194,20 +230,28 @@ func (t *Task) takeNew(kind int, b *buckets.Bucket, r *release) {
 	}
 }
 
-// letGo puts out what lies below the limit. It stops when an output is full.
-func (t *Task) letGo(kind int, b *buckets.Bucket, r *release, limit int64) (full bool) {
-	if r.job != nil {
+// letGoRuns puts out what lies below the limit in runs. It stops, full, when an output is.
+func (t *Task) letGoRuns(kind int, b *buckets.Bucket, r *release, limit int64) (full bool, err error) {
+	for r.job != nil {
 		scan := r.job.scan
 		for ; r.at < scan.Rows() && scan.Time(r.at) < limit; r.at++ {
 			if t.full() {
-				return true
+				return true, nil
 			}
 			t.out(kind, b, scan.Row(r.at), scan.Entry(r.at))
 		}
-		if r.at == scan.Rows() {
-			r.job, r.at = nil, 0
+		if r.at < scan.Rows() {
+			return false, nil
+		}
+		if err := t.nextScan(r); err != nil {
+			return false, err
 		}
 	}
+	return false, nil
+}
+
+// letGoRAM is letGoRuns of rows in RAM.
+func (t *Task) letGoRAM(kind int, b *buckets.Bucket, r *release, limit int64) (full bool) {
 	below := uint64(max(limit-b.Epoch*t.cfg.Width, 0))
 	i := 0
 	for ; i < len(r.ram) && r.ram[i]>>rowBits < below; i++ {
