@@ -102,9 +102,9 @@ type Counters struct {
 	B               Side     `json:"b"`
 	Outputs         int64    `json:"outputs"`     // results written: pairs or groups, null rows, tombstones
 	Matches         int64    `json:"matches"`     // pairs; of a group each of its B
-	UnmatchedA      int64    `json:"unmatched_a"` // A that closed without a partner and were written, to the results or elsewhere
+	UnmatchedA      int64    `json:"unmatched_a"` // A written with null, early ones too, or to the file or topic for those without a partner
 	UnmatchedB      int64    `json:"unmatched_b"`
-	Early           int64    `json:"early"`     // null rows of A that came before these closed; not in unmatched_a
+	Early           int64    `json:"early"`     // of unmatched_a: rows that came before their A closed, or that did not wait for it
 	Corrected       int64    `json:"corrected"` // pairs or groups that correct such a row
 	Retracted       int64    `json:"retracted"` // tombstones for such rows
 	Oversize        int64    `json:"oversize"`  // outputs over the limit of who takes them
