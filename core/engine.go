@@ -307,13 +307,13 @@ func (e *Engine) collect() {
 	n.UnmatchedB += uint64(len(o.UnmatchedB) + len(o.WaitedB))
 	if e.cfg.Early > 0 || e.cfg.CompleteOn == EndUnmatched {
 		for i := range o.Matches {
-			n.countKind(o.Matches[i].Kind)
+			n.countKind(o.Matches[i].Kind, e.cfg.WantA)
 		}
 	}
 }
 
-// countKind books what comes out beside a pair or in its place.
-func (c *Counters) countKind(k MatchKind) {
+// countKind books what comes out beside a pair or in its place; an end without a pair is a null row if those are wanted.
+func (c *Counters) countKind(k MatchKind, wantA bool) {
 	if k&NullFirst != 0 {
 		c.Early++
 	}
@@ -325,7 +325,9 @@ func (c *Counters) countKind(k MatchKind) {
 	}
 	if k&NullOnly != 0 {
 		c.Matches--
-		c.UnmatchedA++
+		if wantA {
+			c.UnmatchedA++
+		}
 	}
 }
 

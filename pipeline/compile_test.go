@@ -145,3 +145,27 @@ func TestTombstoneOfAFullStore(t *testing.T) {
 		t.Errorf("printed\n%swant\n%s", got, want)
 	}
 }
+
+// A run that was cut short may be resumed with a higher max_pending, but with nothing that decides its results.
+func TestFingerprint(t *testing.T) {
+	printOf := func(yaml string) uint64 {
+		conf, err := config.Parse([]byte(sinkSides+yaml), "join.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (&fileJoin{JoinConfig: JoinConfig{Config: conf}}).fingerprint()
+	}
+	if printOf("max_pending: 5\n") != printOf("max_pending: 6\n") {
+		t.Error("max_pending decides whether a run may be resumed")
+	}
+	seen := map[uint64]string{}
+	for _, yaml := range []string{"", "type: left\n", "type: left\nearly: 1s\n", "probe: wait\n", "cardinality: many-to-many\n", "output: {key: as}\n",
+		"complete_on: {field: $.s, equals: x, emit: pair}\n", "complete_on: {field: $.s, equals: y, emit: pair}\n",
+		"cardinality: one-to-many\ncollect: timeout\n", "cardinality: one-to-many\ncollect: {count: $.n}\n"} {
+		h := printOf(yaml)
+		if other, ok := seen[h]; ok {
+			t.Errorf("%q and %q are one and the same", yaml, other)
+		}
+		seen[h] = yaml
+	}
+}

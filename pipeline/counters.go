@@ -25,7 +25,9 @@ func counters(e *core.Engine, from *compiled, outputs uint64) results.Counters {
 			DroppedTotal: int64(t.DroppedTotal), DropMaxNs: int64(t.DropMax),
 			Spills: int64(t.Spills)},
 	}
-	if from.nulls[core.A] { // records without a key come out with null, each (rule 4)
+	// All rows with null count: early ones (rule 17), and each record without a key if its side comes out unmatched (rule 4).
+	out.UnmatchedA += out.Early
+	if from.nulls[core.A] {
 		out.UnmatchedA += out.A.NullKey
 	}
 	if from.nulls[core.B] {

@@ -100,16 +100,16 @@ type Buckets struct {
 type Counters struct {
 	A               Side     `json:"a"`
 	B               Side     `json:"b"`
-	Outputs         int64    `json:"outputs"` // results written: pairs or groups, null rows, tombstones
-	Matches         int64    `json:"matches"` // pairs
-	UnmatchedA      int64    `json:"unmatched_a"`
+	Outputs         int64    `json:"outputs"`     // results written: pairs or groups, null rows, tombstones
+	Matches         int64    `json:"matches"`     // pairs; of a group each of its B
+	UnmatchedA      int64    `json:"unmatched_a"` // A written with null, early ones too, or to the file or topic for those without a partner
 	UnmatchedB      int64    `json:"unmatched_b"`
-	Early           int64    `json:"early"`
-	Corrected       int64    `json:"corrected"`
-	Retracted       int64    `json:"retracted"`
-	Oversize        int64    `json:"oversize"`
-	Probes          int64    `json:"probes"`  // B that asked, one each, whatever the number of buckets
-	Lookups         int64    `json:"lookups"` // RocksDB point reads
+	Early           int64    `json:"early"`     // of unmatched_a: rows that came before their A closed, or that did not wait for it
+	Corrected       int64    `json:"corrected"` // pairs or groups that correct such a row
+	Retracted       int64    `json:"retracted"` // tombstones for such rows
+	Oversize        int64    `json:"oversize"`  // outputs over the limit of who takes them
+	Probes          int64    `json:"probes"`    // B that asked, one each, whatever the number of buckets
+	Lookups         int64    `json:"lookups"`   // RocksDB point reads
 	LookupsPerProbe *float64 `json:"lookups_per_probe"`
 	LookupReduction *float64 `json:"lookup_reduction"` // probes ÷ lookups; null without a lookup
 	VsArm           *float64 `json:"vs_arm"`           // lookups of the arm without filters ÷ lookups; null without that arm

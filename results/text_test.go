@@ -145,3 +145,22 @@ func TestWideTable(t *testing.T) {
 		t.Errorf("columns %q, want %q", values, row[1:])
 	}
 }
+
+// What a join may say beside pairs is in the report where it is not zero, on its side.
+func TestTextOutcomes(t *testing.T) {
+	rec := exampleRecord()
+	j := &rec.Join
+	j.UnmatchedA, j.UnmatchedB, j.Early, j.Corrected, j.Retracted, j.Oversize = 11, 12, 13, 14, 15, 16
+	j.A.Behind, j.B.Behind, j.A.Pending, j.B.Pending = 21, 22, 23, 24
+	text := strings.Join(strings.Fields(string(render(t, rec, "text", TextOptions{Width: 160}))), " ")
+	for _, want := range []string{"other outcomes 11 A unmatched, 12 B unmatched, 13 early, 14 corrected, 15 retracted, 16 over the size limit",
+		"behind 21 22", "waiting at the end 23 24"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q: %s", want, text)
+		}
+	}
+	j.Early, j.Corrected, j.Retracted, j.Oversize, j.UnmatchedA, j.UnmatchedB = 0, 0, 0, 0, 0, 0
+	if text := string(render(t, rec, "text", TextOptions{})); strings.Contains(text, "other outcomes") {
+		t.Errorf("nothing happened beside pairs: %s", text)
+	}
+}
