@@ -10,18 +10,20 @@ import (
 // EntryVersion is the format of entries in arena, journal and SST:
 //
 //	0   u8   version (1)
-//	1   u8   flags (bit 0: side B)
+//	1   u8   flags (bit 0: side B, bit 1: wanted is there)
 //	2   u16  spec version, little endian like all that follow
 //	4   u32  source partition
 //	8   i64  event time, ms
 //	16  i64  source offset
 //	24  uvarint length of the key bytes, key bytes
+//	…   u32 wanted, with flag bit 1 alone
 //	…   body, to the end
 const EntryVersion = 1
 
 const (
 	entryHeader  = 24
 	flagSideB    = 1 << 0
+	flagWanted   = 1 << 1
 	maxEntrySize = 1 << 30
 )
 
@@ -37,11 +39,16 @@ type Entry struct {
 	Offset    int64
 	Key       []byte // type-tagged join key: the check
 	Body      []byte // what the output needs
+	Wanted    uint32 // how many B complete the group of an A (rule 19); 0: no number was given
 }
 
 // Size is the number of bytes that AppendTo adds.
 func (e *Entry) Size() int {
-	return entryHeader + uvarintLen(uint64(len(e.Key))) + len(e.Key) + len(e.Body)
+	n := entryHeader + uvarintLen(uint64(len(e.Key))) + len(e.Key) + len(e.Body)
+	if e.Wanted != 0 {
+		n += 4
+	}
+	return n
 }
 
 // AppendTo appends the entry in format version 1.
@@ -50,6 +57,9 @@ func (e *Entry) AppendTo(dst []byte) []byte {
 	if e.SideB {
 		flags |= flagSideB
 	}
+	if e.Wanted != 0 {
+		flags |= flagWanted
+	}
 	dst = append(dst, EntryVersion, flags)
 	dst = binary.LittleEndian.AppendUint16(dst, e.Spec)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(e.Partition))
@@ -57,6 +67,9 @@ func (e *Entry) AppendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(e.Offset))
 	dst = binary.AppendUvarint(dst, uint64(len(e.Key)))
 	dst = append(dst, e.Key...)
+	if e.Wanted != 0 {
+		dst = binary.LittleEndian.AppendUint32(dst, e.Wanted)
+	}
 	return append(dst, e.Body...)
 }
 
@@ -73,14 +86,24 @@ func ParseEntry(b []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("%w: key length past the end", ErrEntry)
 	}
 	at := entryHeader + w
+	end := at + int(n)
+	var wanted uint32
+	body := b[end:]
+	if b[1]&flagWanted != 0 {
+		if len(body) < 4 {
+			return Entry{}, fmt.Errorf("%w: %d bytes after the key, and a count should be there", ErrEntry, len(body))
+		}
+		wanted, body = binary.LittleEndian.Uint32(body), body[4:]
+	}
 	return Entry{
 		SideB:     b[1]&flagSideB != 0,
 		Spec:      binary.LittleEndian.Uint16(b[2:]),
 		Partition: int32(binary.LittleEndian.Uint32(b[4:])),
 		Time:      int64(binary.LittleEndian.Uint64(b[8:])),
 		Offset:    int64(binary.LittleEndian.Uint64(b[16:])),
-		Key:       b[at : at+int(n)],
-		Body:      b[at+int(n):],
+		Key:       b[at:end],
+		Body:      body,
+		Wanted:    wanted,
 	}, nil
 }
 
