@@ -16,9 +16,12 @@ const (
 	valueVersion = 1
 	valueHeader  = 4
 	valueMore    = 1 << 0
-	chunkEntries = 64        // entries a value holds at most (decision 3)
+	chunkEntries = ChunkEntries
 	chunkBytes   = 256 << 10 // or so many bytes: large bodies are not read 64 at a time
 )
+
+// ChunkEntries is how many entries a value holds at most (decision 3): what one read of a Lookup may bring.
+const ChunkEntries = 64
 
 // SealJob writes rows of a bucket as a run: all that are left when the bucket is sealed, or those so far when it is
 // spilled. Run may be called from any goroutine, once.
@@ -45,6 +48,12 @@ func (j *SealJob) Bucket() *Bucket { return j.bucket }
 
 // Base is the row of the first that is to be written.
 func (j *SealJob) Base() uint32 { return j.part.base }
+
+// RowsOnly leaves Older out of what Run does, which reads the hashes of earlier runs again: for buckets without a filter.
+func (j *SealJob) RowsOnly() *SealJob {
+	j.older = nil
+	return j
+}
 
 // Wrote says that there was something to write.
 func (j *SealJob) Wrote() bool { return j.run != nil }
