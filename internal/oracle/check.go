@@ -3,7 +3,6 @@ package oracle
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -36,127 +35,57 @@ func (e *Expected) Compare(lines []string) error {
 		len(e.Lines), len(lines), len(missing), sample(missing), len(spurious), sample(spurious))
 }
 
-// CheckValid says whether the lines of a join are one of the right answers. If Exact it is Compare. Else rule 2's exception
-// holds: every output is a valid pair, no consumed event is used twice, and no valid pair is left of which neither was used.
+// CheckOrder says whether the lines stand in an order in which they can arise: of each A the null row before its tombstone
+// before its first pair, which is the corrected one; and behind the pair that ends it nothing more (rules 17 and 18).
 //
-// It knows events by what is printed of them, so the kept fields of each side must hold a unique id.
-func (e *Expected) CheckValid(lines []string) error {
-	if e.Exact {
-		return e.Compare(lines)
-	}
-	_, err := e.usage(lines)
-	return err
-}
-
-// CheckReachable is stricter than CheckValid: it also wants that some interleaving of the B partitions leads to these
-// lines, when inside each partition the B ask in order and each takes the earliest A that waits. That is what an aligned
-// one-to-one join does, as the exception frees only the order of B in different partitions.
-func (e *Expected) CheckReachable(lines []string) error {
-	if e.Exact {
-		return e.Compare(lines)
-	}
-	partner, err := e.usage(lines)
+// Tombstones of several A that share a row key cannot be told apart. So of each key no more may have come than null rows, and no
+// more corrected pairs than tombstones.
+func (e *Expected) CheckOrder(lines []string) error {
+	outs, err := e.see(lines)
 	if err != nil {
 		return err
 	}
-	for key, g := range e.groups {
-		if !e.cfg.reachable(g, partner) {
-			return fmt.Errorf("key %s: no order in which its B can ask, in order inside each partition, leads to these outputs", key.JSON())
+	return e.order(outs)
+}
+
+func (e *Expected) order(outs []out) error {
+	rows, tombs, pairs := map[string]int{}, map[string]int{}, map[*Event]int{}
+	null, ended := map[*Event]bool{}, map[*Event]bool{}
+	for _, o := range outs {
+		key := o.text
+		if o.a != nil {
+			key = tombstone(o.a)
+		}
+		switch {
+		case o.kind == tombOut:
+			if tombs[key]++; tombs[key] > rows[key] {
+				return fmt.Errorf("%s: the null row that it takes back did not come before", o.text)
+			}
+		case o.kind == nullOut && o.a != nil && !o.a.NullKey:
+			if pairs[o.a] > 0 {
+				return fmt.Errorf("%s: comes after a pair of this A", o.text)
+			}
+			null[o.a] = true
+			rows[key]++
+		case o.corrected && !null[o.a]:
+			return fmt.Errorf("%s: the null row that it corrects did not come before", o.text)
+		case o.corrected && e.cfg.Retract && tombs[key] == 0:
+			return fmt.Errorf("%s: no tombstone came before", o.text)
+		case o.corrected && pairs[o.a] > 0:
+			return fmt.Errorf("%s: is not the first pair of this A", o.text)
+		case ended[o.a] && o.a != nil:
+			return fmt.Errorf("%s: comes after the pair that ends this A", o.text)
+		}
+		if o.corrected && e.cfg.Retract {
+			tombs[key]--
+			rows[key]--
+		}
+		if len(o.bs) > 0 {
+			pairs[o.a]++
+			ended[o.a] = o.kind == pairOut && o.bs[0].Ends
 		}
 	}
 	return nil
-}
-
-// usage identifies the pairs behind the lines of a one-to-one join and checks them; it returns each used event's partner.
-func (e *Expected) usage(lines []string) (map[*Event]*Event, error) {
-	aByBody, bByBody, err := e.byBody()
-	if err != nil {
-		return nil, err
-	}
-	partner := map[*Event]*Event{}
-	for _, l := range lines {
-		v, err := parseJSON([]byte(l))
-		if err != nil {
-			return nil, fmt.Errorf("output line %q: %w", l, err)
-		}
-		aBody, _ := v.member("a")
-		bBody, _ := v.member("b")
-		a, b := aByBody[aBody.raw], bByBody[bBody.raw]
-		switch {
-		case a == nil || b == nil:
-			return nil, fmt.Errorf("output line %s: no accepted event has this a or this b", l)
-		case a.Key != b.Key || !e.cfg.inWindow(a, b):
-			return nil, fmt.Errorf("output line %s: not a valid pair: a %+v, b %+v", l, *a, *b)
-		case canonical(l) != Line(a, b):
-			return nil, fmt.Errorf("output line %s: should read %s", l, Line(a, b))
-		case partner[a] != nil:
-			return nil, fmt.Errorf("output line %s: a is used twice: %+v", l, *a)
-		case partner[b] != nil:
-			return nil, fmt.Errorf("output line %s: b is used twice: %+v", l, *b)
-		}
-		partner[a], partner[b] = b, a
-	}
-	for _, g := range e.groups {
-		for _, b := range g.bs {
-			for _, a := range g.as {
-				if partner[a] == nil && partner[b] == nil && e.cfg.inWindow(a, b) {
-					return nil, fmt.Errorf("missing: neither was used of the valid pair %s", Line(a, b))
-				}
-			}
-		}
-	}
-	return partner, nil
-}
-
-func (e *Expected) byBody() (as, bs map[string]*Event, err error) {
-	as, bs = map[string]*Event{}, map[string]*Event{}
-	add := func(to map[string]*Event, events []*Event) {
-		for _, ev := range events {
-			if to[ev.Body] != nil {
-				err = fmt.Errorf("two events print as %s: keep a unique id field on each side", ev.Body)
-			}
-			to[ev.Body] = ev
-		}
-	}
-	for _, g := range e.groups {
-		add(as, g.as)
-		add(bs, g.bs)
-	}
-	return as, bs, err
-}
-
-// reachable says whether the B of one key can have asked in an order that leads to these partners. Each partition keeps its
-// order; a B that took an A (or none) asked after those who took the A that it would have preferred. The outcome is
-// reachable exactly if these demands form no circle.
-func (c Config) reachable(g *group, partner map[*Event]*Event) bool {
-	waitsFor := map[*Event][]*Event{}
-	for i, b := range g.bs {
-		if i > 0 && g.bs[i-1].Partition == b.Partition {
-			waitsFor[b] = append(waitsFor[b], g.bs[i-1])
-		}
-		for _, a := range g.as { // in the order of preference
-			if a == partner[b] {
-				break
-			}
-			if !c.inWindow(a, b) {
-				continue
-			}
-			if partner[a] == nil {
-				return false // it was there all the time, and b passed it over
-			}
-			waitsFor[b] = append(waitsFor[b], partner[a])
-		}
-	}
-	asked := map[*Event]bool{}
-	for progress := true; progress; {
-		progress = false
-		for _, b := range g.bs {
-			if !asked[b] && !slices.ContainsFunc(waitsFor[b], func(x *Event) bool { return !asked[x] }) {
-				asked[b], progress = true, true
-			}
-		}
-	}
-	return len(asked) == len(g.bs)
 }
 
 // canonical rewrites the key of an output line in the oracle's own escaping and leaves every other byte alone. What is not

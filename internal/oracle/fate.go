@@ -75,74 +75,104 @@ func compile(s Side) (side, error) {
 	return c, nil
 }
 
-// acceptedEvents reads a file and decides the one fate of each record, in the order of rule 9. Events come in file order,
-// and so do the records that a side output gets.
-func acceptedEvents(s Side, grace time.Duration, file []byte, format string) (events []*Event, refused []refusal, n Counters, err error) {
+// fated is a record and what became of it (rule 9): the name of its counter. event is set for those that have a time,
+// accepted and null_key.
+type fated struct {
+	record
+	fate  string
+	event *Event
+}
+
+// fates reads a file and decides the one fate of each record, in the order of rule 9; they come in file order. extras adds
+// to an accepted event what a join wants to know of its record beside key, time and body.
+func fates(s Side, grace time.Duration, file []byte, format string, extras func(*Event, value)) ([]fated, error) {
 	spec, err := compile(s)
 	if err != nil {
-		return nil, nil, n, err
+		return nil, err
 	}
 	recs, err := records(file, format)
 	if err != nil {
-		return nil, nil, n, err
+		return nil, err
 	}
-	refuse := func(rec record, counter *int64, reason string) {
-		*counter++
-		refused = append(refused, refusal{rec, reason})
-	}
-	next := map[int32]int64{}     // the next offset of each partition that was seen (rule 3)
-	greatest := map[int32]int64{} // M(p): greatest accepted time of each partition that has one (rule 7)
-	for _, rec := range recs {
-		n.Read++
+	all := make([]fated, len(recs))
+	parts := map[int32]*history{}
+	for i, rec := range recs {
+		f := &all[i]
+		f.record = rec
 		if rec.damaged {
-			refuse(rec, &n.Malformed, "malformed")
+			f.fate = "malformed" // and of no partition
 			continue
 		}
-		if rec.offset < next[rec.partition] {
-			n.Redelivered++
+		if parts[rec.partition] == nil {
+			parts[rec.partition] = &history{}
+		}
+		var doc value
+		f.fate, f.event, doc = spec.fate(rec, parts[rec.partition], grace.Milliseconds())
+		if f.event == nil {
 			continue
 		}
-		next[rec.partition] = rec.offset + 1
-
-		if rec.payload == nil {
-			refuse(rec, &n.Malformed, "malformed")
-			continue
+		f.event.Body = spec.body(doc)
+		if f.event.Stored = f.event.Body; s.StoreFull {
+			f.event.Stored = doc.compact()
 		}
-		doc, err := parseJSON([]byte(*rec.payload))
-		if err != nil {
-			refuse(rec, &n.Malformed, "malformed")
-			continue
+		if f.fate == "accepted" {
+			extras(f.event, doc)
 		}
-		key, keyFate := spec.key(rec, doc)
-		if keyFate == isBad {
-			refuse(rec, &n.BadKey, "bad_key")
-			continue
-		}
-		t, ok := spec.eventTime(rec, doc)
-		if !ok {
-			refuse(rec, &n.BadTime, "bad_time")
-			continue
-		}
-		m, seen := greatest[rec.partition]
-		if seen && t+grace.Milliseconds() < m {
-			refuse(rec, &n.Late, "late")
-			continue
-		}
-		if !seen || t > m {
-			greatest[rec.partition] = t // null_key and accepted move M, no other does
-		}
-		if keyFate == isNull {
-			n.NullKey++
-			continue
-		}
-		n.Accepted++
-		e := &Event{Partition: rec.partition, Offset: rec.offset, Line: rec.line, Time: t, Key: key, Body: spec.body(doc)}
-		if e.Stored = e.Body; s.StoreFull {
-			e.Stored = doc.compact()
-		}
-		events = append(events, e)
 	}
-	return events, refused, n, nil
+	return all, nil
+}
+
+// history is what earlier records of a partition decide about later ones.
+type history struct {
+	next int64 // records below this offset were read before (rule 3)
+	m    int64 // M(p): the greatest accepted time (rule 7), if there is one
+	seen bool
+}
+
+// fate asks in the order of rule 9. The event is that of a record with a time, with its place, time and key.
+func (s side) fate(rec record, h *history, grace int64) (string, *Event, value) {
+	if rec.offset < h.next {
+		return "redelivered", nil, value{}
+	}
+	h.next = rec.offset + 1
+	if rec.payload == nil {
+		return "malformed", nil, value{}
+	}
+	doc, err := parseJSON([]byte(*rec.payload))
+	if err != nil {
+		return "malformed", nil, value{}
+	}
+	key, keyFate := s.key(rec, doc)
+	if keyFate == isBad {
+		return "bad_key", nil, value{}
+	}
+	t, ok := s.eventTime(rec, doc)
+	if !ok {
+		return "bad_time", nil, value{}
+	}
+	if h.seen && t+grace < h.m {
+		return "late", nil, value{}
+	}
+	if !h.seen || t > h.m {
+		h.m, h.seen = t, true // null_key and accepted move M, no other does
+	}
+	e := &Event{Partition: rec.partition, Offset: rec.offset, Line: rec.line, Time: t, Key: key}
+	if keyFate == isNull {
+		e.NullKey = true
+		return "null_key", e, doc
+	}
+	return "accepted", e, doc
+}
+
+// count adds up the fates.
+func count(all []fated) (n Counters) {
+	of := map[string]*int64{"accepted": &n.Accepted, "null_key": &n.NullKey, "bad_key": &n.BadKey, "malformed": &n.Malformed,
+		"bad_time": &n.BadTime, "late": &n.Late, "redelivered": &n.Redelivered}
+	for _, f := range all {
+		n.Read++
+		*of[f.fate]++
+	}
+	return n
 }
 
 type keyFate int

@@ -13,6 +13,17 @@ type refusal struct {
 	reason string
 }
 
+// refusals are the records of a side that a side output gets.
+func refusals(all []fated) (out []refusal) {
+	for _, f := range all {
+		switch f.fate {
+		case "late", "malformed", "bad_key", "bad_time":
+			out = append(out, refusal{f.record, f.fate})
+		}
+	}
+	return out
+}
+
 // CheckLate holds the lines of the late output against the fates: each late record is there once, as it was read, and
 // nothing else is. The topics name the sides.
 func (e *Expected) CheckLate(lines []string, topicA, topicB string) error {
@@ -26,8 +37,8 @@ func (e *Expected) CheckDead(lines []string, topicA, topicB string) error {
 
 func (e *Expected) checkRefused(lines []string, topicA, topicB string, wanted func(reason string) bool) error {
 	want := map[place]refusal{}
-	for s, list := range e.refused {
-		for _, r := range list {
+	for s, list := range e.records {
+		for _, r := range refusals(list) {
 			if wanted(r.reason) {
 				want[place{"ab"[s], r.partition, r.offset}] = r
 			}

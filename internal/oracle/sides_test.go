@@ -37,8 +37,8 @@ func TestSideOutputsOfRandomWorkloads(t *testing.T) {
 			t.Fatal(err)
 		}
 		var late, dead []string
-		for s, list := range e.refused {
-			for _, r := range list {
+		for s, list := range e.records {
+			for _, r := range refusals(list) {
 				line := sideLine([]string{"left", "right"}[s], r)
 				if r.reason == "late" {
 					late = append(late, line)
