@@ -91,7 +91,7 @@ func TestRecordsAreJSONOfTheSize(t *testing.T) {
 		shape Shape
 		bytes int
 	}{{ShapeText, 16}, {ShapeText, 18}, {ShapeText, 20}, {ShapeText, 64}, {ShapeUUID, 36}, {ShapeDigits, 20}, {ShapeDigits, 33}} {
-		least := smallestRecord(k.bytes)
+		least := smallestRecord(k.bytes, false)
 		for _, size := range []int{least, least + 1, least + 39, 256, 300, 1000, 4096} {
 			c := small()
 			c.KeyShape, c.KeyBytes, c.RecordBytes = k.shape, k.bytes, max(size, least)
@@ -319,7 +319,7 @@ func TestHugeAndExtremeWorkloads(t *testing.T) {
 		pairs := 0
 		for range 100_000 {
 			j := rnd.Int64N(g.BCount())
-			if k := g.b.matched.blockOf(uint64(j)); k < g.kEnd {
+			if k := g.b.matched.blockOf(uint64(j)); k < g.b.matched.count(uint64(g.nB)) {
 				j = int64(g.b.matched.slot(k))
 			}
 			i, ok := g.Expected(j)
