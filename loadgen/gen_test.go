@@ -363,7 +363,7 @@ func TestVerifierCounts(t *testing.T) {
 		for x := range js[1:] {
 			v.Match(js[x], is[x])
 		}
-		want := Verdict{Expected: n, Matches: n - 1, Missing: 1}
+		want := ofPairs(Verdict{Expected: n, Matches: n - 1, Missing: 1})
 		if r := v.Result(); r != want {
 			t.Fatalf("all but one: %+v, want %+v", r, want)
 		}
@@ -382,7 +382,7 @@ func TestVerifierCounts(t *testing.T) {
 		v.Match(-1, is[0])                   // no such B
 		v.Match(js[0], g.ACount())           // no such A
 		v.Match(absentB(t, g), int64(is[0])) // a B without partner
-		want = Verdict{Expected: n, Matches: n, Duplicated: 1, Spurious: 4, Reused: 3}
+		want = ofPairs(Verdict{Expected: n, Matches: n, Duplicated: 1, Spurious: 4, Reused: 3})
 		if many {
 			want.Reused = 0
 		}
