@@ -106,9 +106,9 @@ func stop(t *testing.T, g *Gen, r Rules, rnd *rand.Rand) Cut {
 func TestTruthEqualsJoinByRules(t *testing.T) {
 	seed := newSeed(t)
 	rnd := rand.New(rand.NewPCG(seed, 12))
-	want := 240
+	want := 160
 	if testing.Short() {
-		want = 80
+		want = 40
 	}
 	met := map[string]int{}
 	accepted, tried := 0, 0
@@ -136,6 +136,9 @@ func TestTruthEqualsJoinByRules(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d random cases accepted: %v", accepted, tried, met)
+	if testing.Short() {
+		return // too few to meet everything
+	}
 	for _, what := range []string{"one-to-one", "one-to-many", "many-to-many", "aligned", "wait", "immediate", "eager", "timeout",
 		"count", "marker", "ends 0", "ends 1", "ends 2", "ends 3", "early", "corrected", "retracted", "pairs", "null rows of A",
 		"null rows of B", "groups", "complete", "incomplete", "strays", "missed", "several A", "several B", "B before A"} {
