@@ -23,6 +23,9 @@ func (g *Gen) Whole(a, b int64) Cut {
 	return Cut{A: below(a, g.a.parts), B: below(b, g.b.parts), ClosedA: math.MaxInt64, EarlyA: math.MaxInt64, ClosedB: math.MaxInt64}
 }
 
+// HasB says whether B j was given.
+func (c *Cut) HasB(j int64) bool { return given(c.B, int64(len(c.B)), j) }
+
 func given(places []int64, parts, i int64) bool { return places == nil || i/parts < places[i%parts] }
 
 // ends are the first index that was not given, and the one behind the last that was.
