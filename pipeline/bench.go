@@ -230,11 +230,14 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.unitTook += time.Since(before)
 		b.Progress.phase("prepare")
 	}
-	truth, err := truthOf(b.gen, &b.c.core)
+	truth, err := truthOf(b.gen, b.joinRules())
 	if err != nil {
 		return nil, err
 	}
 	b.sink = newTruthSink(b.gen.gen, truth, b.Dir, b.c.sync != buckets.SyncNone)
+	if b.hooks.roll > 0 {
+		b.sink.roll = b.hooks.roll
+	}
 	source := b.newSource(context.WithoutCancel(ctx))
 	if b.resumed {
 		b.feed.turns.loosen()
@@ -387,7 +390,7 @@ func (b *bench) truth(e *core.Engine, complete bool) *results.Truth {
 // stopped is how far a run came that was ended between two batches.
 func (b *bench) stopped(e *core.Engine) loadgen.Cut {
 	c, wm := b.gen.gen.Config(), e.Watermarks()
-	j := &b.c.core
+	j := b.joinRules()
 	cut := loadgen.Cut{ClosedA: wm[core.B] - j.After - j.Grace, EarlyA: wm[core.B] - j.Early - j.Grace, ClosedB: wm[core.A] - j.Before - j.Grace}
 	for p := range c.PartitionsA {
 		cut.A = append(cut.A, e.Place(core.A, p))

@@ -14,8 +14,10 @@ import (
 
 // hooks let tests make a run slow in a known way.
 type hooks struct {
-	sink func(core.Sink) core.Sink         // around the one that holds pairs against the truth
-	read func(side core.Side, records int) // called by a decoder that is about to read at most so many
+	sink  func(core.Sink) core.Sink         // around the one that holds pairs against the truth
+	read  func(side core.Side, records int) // called by a decoder that is about to read at most so many
+	rules *core.Config                      // that the truth goes by, other than the join's
+	roll  int64                             // bytes of lines after which another file begins
 }
 
 // opener is the generator, with what a test puts in between.

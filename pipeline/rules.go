@@ -36,6 +36,14 @@ func truthOf(g *generator, c *core.Config) (*loadgen.Truth, error) {
 	return t, nil
 }
 
+// joinRules are the rules that the truth goes by.
+func (b *bench) joinRules() *core.Config {
+	if b.hooks.rules != nil {
+		return b.hooks.rules
+	}
+	return &b.c.core
+}
+
 // checkTruth refuses a run of which the truth is not known.
 func (b *bench) checkTruth() error {
 	truth, err := truthOf(b.gen, &b.c.core)
