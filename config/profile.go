@@ -33,9 +33,18 @@ type Load struct {
 	RecordBytes int             // size of a record's value
 	KeyBytes    int             // size of a join key; 0 = auto: the usual one of the keys' shape
 	Partitions  int             // of each side
-	Ages        []time.Duration // tB − tA of matches, mixed in equal parts; empty = the generator's own choice
-	Batch       int             // records handed over at once
-	Seed        uint64
+	Ages        []time.Duration // tB − tA of matches, mixed in equal parts, below 0 for B before their A; empty = the generator's own choice
+
+	// What keys have beside one A and one B, and what joins that are told to look at it find in the records
+	// (loadgen.Family).
+	BPerA       int     // B with the key of one A, in its window
+	APerKey     int     // A with one key; more than 1 for many-to-many
+	EndShare    float64 // share of B with $.status declined, for complete_on
+	MarkShare   float64 // share of B with $.status settled, for collect: {marker: …}
+	WrongCounts float64 // share of A whose $.line_count, for collect: {count: …}, is not b_per_a
+
+	Batch int // records handed over at once
+	Seed  uint64
 
 	RequireSteady bool // a run whose measured phase was not steady is invalid
 	// SwapAfter is after how many batches what helpers do is taken in, exactly, so that counts are the same in every run;
@@ -48,6 +57,7 @@ type Load struct {
 func DefaultLoad() Load {
 	return Load{
 		Pending: 1e6, BEvents: 10e6, MatchRate: 0.01, RecordBytes: 256, Partitions: 1, Batch: 4096, Seed: 1,
+		BPerA: 1, APerKey: 1,
 	}
 }
 
@@ -79,6 +89,11 @@ func loadLeaves(l *Load) []leaf {
 		orAuto(bytesLeaf("load.key_bytes", &l.KeyBytes, 64<<10), &l.KeyBytes),
 		intLeaf("load.partitions", &l.Partitions, 1, 65536),
 		agesLeaf("load.ages", &l.Ages),
+		intLeaf("load.b_per_a", &l.BPerA, 1, 64),
+		intLeaf("load.a_per_key", &l.APerKey, 1, 64),
+		ratioLeaf("load.end_share", &l.EndShare),
+		ratioLeaf("load.mark_share", &l.MarkShare),
+		ratioLeaf("load.wrong_counts", &l.WrongCounts),
 		smallCountLeaf("load.batch", &l.Batch, 1, 1<<20),
 		scalarLeaf("load.seed", &l.Seed, func(s string) (uint64, error) {
 			n, err := strconv.ParseUint(s, 10, 64)
@@ -184,7 +199,7 @@ func agesLeaf(key string, p *[]time.Duration) leaf {
 		},
 		check: func() error {
 			for i := range *p {
-				if err := durationLeaf(key, &(*p)[i], 0).check(); err != nil {
+				if err := durationLeaf(key, &(*p)[i], -maxDuration).check(); err != nil {
 					return err
 				}
 			}
@@ -249,6 +264,10 @@ func (p *Profile) Validate() error {
 		if p.Join.hasWindow() && age > p.Join.Window.After {
 			b.fault("load.ages", fmt.Errorf("load.ages: %s is beyond window.after = %s, such a pair does not match",
 				formatDuration(age), formatDuration(p.Join.Window.After)))
+		}
+		if p.Join.hasWindow() && -age > p.Join.Window.Before {
+			b.fault("load.ages", fmt.Errorf("load.ages: %s is beyond window.before = %s, such a pair does not match",
+				formatDuration(age), formatDuration(p.Join.Window.Before)))
 		}
 	}
 	return asError(append(faults, b.faults...))

@@ -31,6 +31,11 @@ load:
   require_steady: true
   swap_after: 4
   keys: zipf:0.99
+  b_per_a: 3
+  a_per_key: 2
+  end_share: 5%
+  mark_share: 0.3
+  wrong_counts: 0.1
   seed: 18446744073709551615
 `
 
@@ -51,7 +56,8 @@ func TestProfile(t *testing.T) {
 	want := Load{Pending: 5e6, ARate: 347.25, BEvents: 10e6, BRate: 100e3, MatchRate: 0.01, Duplicates: 0.05,
 		Disorder: 5 * time.Second, RecordBytes: 1024, KeyBytes: 24, Partitions: 4,
 		Ages: []time.Duration{time.Minute, 2 * time.Hour, 4 * time.Hour}, Batch: 8000, Seed: 1<<64 - 1,
-		Steady: true, Warm: 2e6, RequireSteady: true, SwapAfter: 4, Zipf: 0.99}
+		Steady: true, Warm: 2e6, RequireSteady: true, SwapAfter: 4, Zipf: 0.99,
+		BPerA: 3, APerKey: 2, EndShare: 0.05, MarkShare: 0.3, WrongCounts: 0.1}
 	if !reflect.DeepEqual(p.Load, want) {
 		t.Errorf("got  %+v\nwant %+v", p.Load, want)
 	}
@@ -139,7 +145,10 @@ func TestProfileMessages(t *testing.T) {
 		{join + "load: {batch: 0}", `load.batch: 0 is out of range (1 to 1048576)`},
 		{join + "load: {ages: [1m, 5]}", `p.yaml:2: load.ages: 5 needs a unit`},
 		{join + "load: {ages: [1m, 5h]}", `p.yaml:2: load.ages: 5h is beyond window.after = 4h, such a pair does not match`},
-		{join + "load: {ages: [-1m]}", `load.ages: -1m is less than 0s`},
+		{join + "load: {ages: [-1m]}", `p.yaml:2: load.ages: -1m is beyond window.before = 0s, such a pair does not match`},
+		{join + "load: {b_per_a: 0}", `load.b_per_a: 0 is out of range (1 to 64)`},
+		{join + "load: {a_per_key: 65}", `load.a_per_key: 65 is out of range (1 to 64)`},
+		{join + "load: {end_share: 2}", `load.end_share: 2 is out of range (0 to 1)`},
 		{join + "load: {ages: 4h}", ""},
 		{join + "load:", ""},
 	} {

@@ -131,10 +131,10 @@ func BenchmarkExpectedMatches(b *testing.B) {
 func BenchmarkVerifierMatch(b *testing.B) {
 	g := benchGen(b, true)
 	v := g.NewVerifier()
-	k := uint64(0)
+	k, end := uint64(0), g.b.matched.count(uint64(g.nB))
 	for b.Loop() {
-		j := int64(g.b.matched.slot(k % g.kEnd))
-		i, _ := g.pair(k % g.kEnd)
+		j := g.slotB(k%end, 0)
+		i, _ := g.pair(k%end, 0)
 		v.Match(j, i)
 		k++
 	}

@@ -81,7 +81,8 @@ type Config struct {
 	Before   time.Duration // window: tA - Before <= tB <= tA + After
 	After    time.Duration
 	// Ages are the distances in event time between a matched B and its A, in equal
-	// parts, each varied around the mean. Each is less than After - 3*Grace.
+	// parts, each varied around the mean. Each is less than After - 3*Grace. One below 0 has
+	// the B before its A, by less than Before - 3*Grace.
 	Ages []time.Duration
 
 	KeyShape    Shape
@@ -98,6 +99,8 @@ type Config struct {
 	// Zipf is the exponent of the distribution by which absent keys and duplicates are drawn, 0 to 4; 0: each absent B has
 	// a key of its own, and duplicates follow the B that they repeat. See zipf.go.
 	Zipf float64
+
+	Family Family // several A and B of one key, and what records say beside it. The last field: see Fingerprint
 }
 
 // WithDefaults returns c with zero fields filled: rates ([Config.DeriveRates]),
@@ -117,6 +120,7 @@ func (c Config) WithDefaults() Config {
 		c.PartitionsB = 1
 	}
 	c.Ages = c.ages()
+	c.Family = c.Family.normal()
 	return c.DeriveRates()
 }
 
@@ -147,7 +151,7 @@ func (c Config) DeriveRates() Config {
 	}
 	if c.BEventsPerSec == 0 {
 		if m := c.primaryShare(); m > 0 {
-			c.BEventsPerSec = c.AEventsPerSec * (1 - c.LateShareA) / (2 * m)
+			c.BEventsPerSec = c.AEventsPerSec * (1 - c.LateShareA) / (2 * m) * c.bPerMatchedA()
 		} else {
 			c.BEventsPerSec = 100 * c.AEventsPerSec
 		}
@@ -155,7 +159,10 @@ func (c Config) DeriveRates() Config {
 	return c
 }
 
-// primaryShare is the share of B that are the first to ask for a partner's key.
+// bPerMatchedA is how many B there are for each A that finds one.
+func (c Config) bPerMatchedA() float64 { return float64(c.Family.bs()) / float64(c.Family.as()) }
+
+// primaryShare is the share of B that are the first to ask for a partner's key, or with Family.BPerA one of the first.
 func (c Config) primaryShare() float64 {
 	if c.OneToMany {
 		return max(0, c.MatchRate-c.Duplicates)
@@ -171,6 +178,7 @@ func (c Config) Validate() error {
 	c.checkShares(f)
 	c.checkTimes(f)
 	c.checkSizes(f)
+	c.checkFamily(f)
 	if len(f.list) == 0 { // what follows computes with all of the above
 		c.checkSupply(f)
 	}
@@ -269,10 +277,13 @@ func (c Config) checkTimes(f *faults) {
 		f.add("after %v must be greater than 0", c.After)
 	}
 	for _, a := range c.Ages {
-		if a <= 0 || a%time.Millisecond != 0 {
-			f.add("match age %v is not a positive whole number of ms", a)
-		} else if a >= c.After-3*c.Grace {
+		switch {
+		case a == 0 || a%time.Millisecond != 0:
+			f.add("match age %v is not a whole number of ms other than 0", a)
+		case a >= c.After-3*c.Grace:
 			f.add("match age %v is not less than after - 3*grace = %v", a, c.After-3*c.Grace)
+		case a < 0 && -a >= c.Before-3*c.Grace:
+			f.add("match age %v: a B so long before its A needs before - 3*grace to be more than %v, and it is %v", a, -a, c.Before-3*c.Grace)
 		}
 	}
 	if n := len(c.Ages); n == 0 || n > 1024 {
@@ -293,7 +304,7 @@ func (c Config) checkSizes(f *faults) {
 		f.add("key_bytes %d is not between %d and 4096 (shape %v)", c.KeyBytes, smallest, c.KeyShape)
 		return
 	}
-	if least := smallestRecord(c.KeyBytes); c.RecordBytes < least || c.RecordBytes > 16<<20 {
+	if least := smallestRecord(c.KeyBytes, c.Family.Counts); c.RecordBytes < least || c.RecordBytes > 16<<20 {
 		f.add("record_bytes %d is not between %d (the smallest record with keys of %d bytes) and %d",
 			c.RecordBytes, least, c.KeyBytes, 16<<20)
 	}
@@ -302,7 +313,7 @@ func (c Config) checkSizes(f *faults) {
 // checkSupply asks whether there are enough A for the matches asked, and whether
 // event time stays within its digits.
 func (c Config) checkSupply(f *faults) {
-	need := c.primaryShare() * c.BEventsPerSec
+	need := c.primaryShare() * c.BEventsPerSec / c.bPerMatchedA()
 	if have := c.AEventsPerSec * (1 - c.LateShareA); need > have*(1+1e-9) {
 		f.add("match_rate needs %g new partners per second (share %g of %g B/s), but only %g A/s are in time (a_events_per_sec %g, late_share_a %g)",
 			need, c.primaryShare(), c.BEventsPerSec, have, c.AEventsPerSec, c.LateShareA)
@@ -316,6 +327,7 @@ func (c Config) checkSupply(f *faults) {
 	if span := history + run; span > MaxSpan.Seconds() {
 		f.add("the workload spans %.0f s of event time (%.0f s before the first B), more than %v", span, history, MaxSpan)
 	}
+	indexes += float64(c.leadA())
 	if n := indexes + run*c.AEventsPerSec; n > float64(MaxRecords) {
 		f.add("the workload has %.0f A records (%.0f before the first B and %.0f s at %g/s), more than %d", n, indexes, run, c.AEventsPerSec, MaxRecords)
 	}

@@ -44,7 +44,7 @@ func TestValidateNamesTheFault(t *testing.T) {
 		{func(c *Config) { c.Before = -time.Second }, []string{"before -1s"}},
 		{func(c *Config) { c.After = 0 }, []string{"after 0s must be greater than 0"}},
 		{func(c *Config) { c.Ages = []time.Duration{94 * time.Second} }, []string{"match age 1m34s is not less than after - 3*grace = 1m34s"}},
-		{func(c *Config) { c.Ages = []time.Duration{-time.Second} }, []string{"match age -1s is not a positive"}},
+		{func(c *Config) { c.Ages = []time.Duration{-time.Second} }, []string{"match age -1s: a B so long before its A needs before - 3*grace to be more than 1s, and it is"}},
 		{func(c *Config) { c.Ages = []time.Duration{500 * time.Millisecond} }, []string{"match age 500ms cannot be kept", "disorder 1s"}},
 		{func(c *Config) { c.Ages = make([]time.Duration, 2000) }, []string{"2000 match ages"}},
 		{func(c *Config) { c.KeyBytes = 15 }, []string{"key_bytes 15 is not between 16"}},

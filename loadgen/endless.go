@@ -23,7 +23,7 @@ func (g *Gen) Endless() *Gen {
 
 // mostB is the greatest BEvents that Validate allows, a little less for rounding.
 func (c Config) mostB() int64 {
-	before := c.beforeB()
+	before := c.beforeB() + float64(c.leadA())
 	seconds := min(float64(MaxRecords)/c.BEventsPerSec, MaxSpan.Seconds()-before/c.AEventsPerSec,
 		(float64(MaxRecords)-before)/c.AEventsPerSec)
 	return max(c.BEvents, int64(seconds*c.BEventsPerSec*(1-1e-6)))

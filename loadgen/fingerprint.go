@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Fingerprint names the workload: 32 hex digits of a hash over the configuration and a
@@ -17,7 +18,7 @@ func (g *Gen) Fingerprint() string {
 		return g.finite.Fingerprint()
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "joinbench/loadgen %+v\n", g.cfg) // the type's fields, in their order
+	fmt.Fprintf(h, "joinbench/loadgen %s\n", g.cfg.text())
 	var buf []byte
 	sample(g.nA, func(i int64) {
 		buf = g.AppendA(g.AppendAKey(buf[:0], i), i)
@@ -30,6 +31,16 @@ func (g *Gen) Fingerprint() string {
 		writeRecord(h, buf, j, i, ok)
 	})
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// text is the type's fields, in their order, without the family where there is none: workloads have the names that they had
+// before there were families.
+func (c Config) text() string {
+	text := fmt.Sprintf("%+v", c)
+	if c.Family == (Family{}) {
+		text = strings.TrimSuffix(text, fmt.Sprintf(" Family:%+v}", Family{})) + "}"
+	}
+	return text
 }
 
 func writeRecord(w io.Writer, text []byte, index, partner int64, ok bool) {

@@ -14,13 +14,14 @@ type Gen struct {
 	cfg    Config
 	a, b   side
 	dup    strata // of the odd B that are not late: duplicates; what is left is expired
-	pairs  pairing
+	pairs  []pairing // of each B of a key
+	as     int64     // A of a key
+	units  int64     // keys whose A are all among the nA
 	hot    *hot  // nil: no key is
 	first  int64 // A indexes before B 0
 	left   int64 // of these, the ones that are left out (see steady.go)
+	lead   int64 // A that come after a B that may be their partner
 	nA, nB int64
-	kEnd   uint64 // matched B slots among the nB
-	sEnd   int64  // A strides whose matched one is among the nA
 	after  int64  // ms
 	ages   []int64
 	keys   keyMaker
@@ -30,6 +31,9 @@ type Gen struct {
 	// lateDecoys is the share, in 2^-64, of absent B that ask for a late A: one in 64, and on average each late A
 	// once. A key that is asked hundreds of times makes one false positive of a filter hundreds.
 	lateDecoys uint64
+	// Shares of one: B that end, B that end or mark, A whose count is wrong.
+	endsBelow, marksBelow, wrongBelow uint64
+	statusSalt                        uint64
 
 	// finite is the generator that this one goes on with (see Endless), nil in one that ends with BEvents.
 	finite *Gen
@@ -69,39 +73,42 @@ func newPlan(c Config) (*Gen, error) {
 	// B: matched, then of the rest the odd ones, and of these the late, the duplicates and
 	// the expired. So most B, which are neither matched nor odd, are through after two.
 	m, l, d, e := c.primaryShare(), c.LateShareB, c.Duplicates, c.Expired
-	pB := share(m)
-	g.b = side{step: stepB, parts: int64(c.PartitionsB),
+	bs, as := uint64(c.Family.bs()), uint64(c.Family.as())
+	pB := share(m) / bs * bs // of each B of a key as many
+	g.b = side{step: stepB, parts: int64(c.PartitionsB), lanes: c.lanes(),
 		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(2), matched: newStrata(pB, salts(3)),
 		odd: newStrata(share(ofRest(l+d+e, 1-m)), salts(4)), late: newStrata(share(ofRest(l, l+d+e)), salts(5))}
 	g.dup = newStrata(share(ofRest(d, d+e)), salts(6))
 
 	// A: as many matched per ms as B has.
-	pA, err := partnerShare(pB, stepA, stepB)
+	pA, err := partnerShare(pB/bs*as, stepA, stepB)
 	if err != nil {
 		return nil, err
 	}
-	g.a = side{base0: Epoch, step: stepA, parts: int64(c.PartitionsA),
+	g.a = side{base0: Epoch, step: stepA, parts: int64(c.PartitionsA), lanes: 1,
 		disorder: ms(c.Disorder), grace: ms(c.Grace), salt: salts(7), matched: newStrata(pA, salts(8)),
 		odd: newStrata(share(ofRest(c.LateShareA, 1-float64(pA)/float64(one))), salts(9)), late: newStrata(one, 0)}
 	perMs := float64(pB) / float64(one) / (float64(stepB) / (1 << stepBits))
-	g.hot = newHot(c, perMs)
-	if pB > 0 {
-		if g.pairs, err = newPairing(c, perMs, salts(10)); err != nil {
+	g.hot = newHot(c, perMs/float64(g.b.lanes))
+	if g.as = int64(as); pB > 0 {
+		if g.pairs, err = newPairings(c, perMs, salts(10)); err != nil {
 			return nil, err
 		}
 	}
+	g.statusSalt, g.lead = salts(11), c.leadA()
+	g.endsBelow, g.marksBelow = share(c.Family.EndShare), share(c.Family.EndShare+c.Family.MarkShare)
+	g.wrongBelow = share(c.Family.WrongCounts)
 	if err := g.begin(); err != nil {
 		return nil, err
 	}
 	g.b.base0 = Epoch + stepTime(uint64(g.first), stepA)
 
 	g.nA = g.dueA(c.BEvents)
-	g.kEnd = g.b.matched.count(uint64(g.nB))
-	g.sEnd = int64(g.a.matched.count(uint64(g.nA)))
+	g.units = int64(g.a.matched.count(uint64(g.nA))) / g.as
 	return g, nil
 }
 
-// partnerShare returns the share of A that find a partner, pB·stepA/stepB in fixed point.
+// partnerShare returns the share of A that find a partner, pB·stepA/stepB in fixed point; pB is per A of a key.
 func partnerShare(pB, stepA, stepB uint64) (uint64, error) {
 	hi, lo := bits.Mul64(pB, stepA)
 	if hi < stepB {
@@ -150,7 +157,7 @@ func (g *Gen) dueA(j int64) int64 {
 	if r > 0 {
 		q++
 	}
-	return g.first + int64(q)
+	return g.first + g.lead + int64(q)
 }
 
 // PlaceA returns partition and offset of A record i.

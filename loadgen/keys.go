@@ -131,6 +131,18 @@ func putDec20(dst []byte, x uint64) {
 	putDec8(dst[12:], x%1e8)
 }
 
+// putCount writes x < 1000 with spaces in front.
+func putCount(dst []byte, x int) {
+	dst = dst[:3]
+	dst[0], dst[1], dst[2] = ' ', ' ', byte('0'+x%10)
+	if x >= 10 {
+		dst[1] = byte('0' + x/10%10)
+	}
+	if x >= 100 {
+		dst[0] = byte('0' + x/100)
+	}
+}
+
 // putPrice writes 100.00 to 999.99, by a hash h < 2^24: always 6 characters, and no leading
 // zero, which JSON does not allow.
 func putPrice(dst []byte, h uint64) {

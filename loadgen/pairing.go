@@ -35,19 +35,24 @@ type pairing struct {
 // its delay to a multiple of n, 1 each by the place inside a block of A and of B, by
 // the cut of block borders to whole records (A and B) and of origin, together
 // below n·chunk + n/2 + 5 slots; then Disorder, and 3 ms for cutting times to ms.
-func newPairing(c Config, perMs float64, salt uint64) (pairing, error) {
+//
+// A family's members, the strides of its A and the lanes of a row each add a slot more: extra.
+func newPairing(c Config, member int, perMs, extra float64, salt uint64) (pairing, error) {
 	n := int64(len(c.Ages))
 	p := pairing{n: n, salt: salt, delay: make([]int64, n)}
-	fixed := (float64(n)/2+5)/perMs + float64(ms(c.Disorder)) + 3
+	fixed := (float64(n)/2+5+extra)/perMs + float64(ms(c.Disorder)) + 3
 	room := math.Inf(1) // ms by which the permutation may move an age
-	for i, a := range c.Ages {
+	for i := range c.Ages {
+		a, end := c.Ages[(i+member)%len(c.Ages)], c.After
 		age := float64(ms(a))
 		p.delay[i] = n * int64(math.Round(age*perMs/float64(n)))
-		early := age - fixed - 1                                     // tA <= tB - 1
-		late := float64(ms(c.After)-2*ms(c.Grace)) - age - fixed - 1 // tB <= tA + After - 2*Grace
+		if a < 0 { // the same before the A
+			age, end = -age, c.Before
+		}
+		early := age - fixed - 1                                 // tA <= tB - 1
+		late := float64(ms(end)-2*ms(c.Grace)) - age - fixed - 1 // tB <= tA + After - 2*Grace
 		if need := float64(n) / perMs; min(early, late) < need {
-			return p, fmt.Errorf("loadgen: match age %v cannot be kept between 0 and after - 2*grace = %v: with %g matches per second of event time and disorder %v ages stray by %v",
-				a, c.After-2*c.Grace, perMs*1000, c.Disorder, time.Duration((fixed+1+need)*float64(time.Millisecond)).Round(time.Millisecond))
+			return p, c.strayError(a, end, perMs, time.Duration((fixed+1+need)*float64(time.Millisecond)))
 		}
 		// Half of the age at most, so that an age keeps its meaning.
 		room = min(room, max(float64(n)/perMs, min(age/2, early)), late)
@@ -56,6 +61,35 @@ func newPairing(c Config, perMs float64, salt uint64) (pairing, error) {
 		p.bits++
 	}
 	return p, nil
+}
+
+// newPairings plans a pairing for each B of a key. perMs is matched B per ms of event time.
+func newPairings(c Config, perMs float64, salt uint64) ([]pairing, error) {
+	n, extra := c.Family.bs(), 0.0
+	if n > 1 || c.Family.as() > 1 {
+		extra = 3
+	}
+	perMs /= float64(n) * float64(c.lanes())
+	all := make([]pairing, n)
+	for m := range all {
+		if m > 0 {
+			salt = mix(salt + uint64(m))
+		}
+		var err error
+		if all[m], err = newPairing(c, m, perMs, extra, salt); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (c Config) strayError(age, end time.Duration, perMs float64, stray time.Duration) error {
+	if stray = stray.Round(time.Millisecond); age > 0 {
+		return fmt.Errorf("loadgen: match age %v cannot be kept between 0 and after - 2*grace = %v: with %g matches per second of event time and disorder %v ages stray by %v",
+			age, end-2*c.Grace, perMs*1000, c.Disorder, stray)
+	}
+	return fmt.Errorf("loadgen: match age %v cannot be kept between 0 and 2*grace - before = %v: with %g matches per second of event time and disorder %v ages stray by %v",
+		age, 2*c.Grace-end, perMs*1000, c.Disorder, stray)
 }
 
 // strideOf returns the stride of the partner of matched-B ordinal k; negative when

@@ -9,13 +9,16 @@ type template struct {
 	head                      int // from there on all templates of the side are the same
 	key, id, amount, ts       int
 	customer, sku, quantities int // A only; sku is 0 when the items did not fit
+	count                     int // A only; 0 when there is none
 }
 
 // In a pattern, runs of these characters are overwritten: 12 digits of the record's
-// number (N), the price (M), event time (T), customer (C), article (S), pieces (Q).
+// number (N), the price (M), event time (T), customer (C), article (S), pieces (Q), lines (L).
+// A number of lines has spaces in front, since JSON allows no leading zeros.
 const (
 	patternHeadA = `{"order_id":"ORD-NNNNNNNNNNNN","customer":"CUST-CCCCCCCC","payment_ref":"`
 	patternTailA = `","amount":MMM.MM,"ts":TTTTTTTTTTTTT`
+	patternCount = `,"line_count":LLL`
 	patternItems = `,"items":[{"sku":"SKU-SSSSSSSS","qty":Q}]`
 	patternHeadB = `{"payment_id":"PMT-NNNNNNNNNNNN","payment_ref":"`
 	patternTailB = `","status":"` // status goes here
@@ -25,22 +28,37 @@ const (
 	noteWords    = "deliver to the back door, ring twice, leave with a neighbour if nobody answers; "
 )
 
-// statuses are what payments say; the join does not look at them.
+// statuses are what payments say; a join looks at them only if it is told to.
 var statuses = [...]string{"confirmed", "declined", "pending", "refunded"}
+
+// The templates of a family's B: statuses, and StatusMarks behind them.
+const (
+	endsStatus  = 1
+	marksStatus = len(statuses)
+)
+
+// otherStatuses are those that neither end nor mark.
+var otherStatuses = [...]int{0, 2, 3, 0}
 
 const longestStatus = len("confirmed")
 
 // smallestRecord returns the least RecordBytes for keys of a size: the larger of both
 // sides with an empty note.
-func smallestRecord(keyBytes int) int {
+func smallestRecord(keyBytes int, counts bool) int {
 	note := len(patternNote) + len(patternClose)
 	a := len(patternHeadA) + len(patternTailA)
+	if counts {
+		a += len(patternCount)
+	}
 	b := len(patternHeadB) + len(patternTailB) + longestStatus + len(patternEndB)
 	return max(a, b) + keyBytes + note
 }
 
 func templatesA(c Config, blankKey string) []template {
 	body := patternHeadA + blankKey + patternTailA
+	if c.Family.Counts {
+		body += patternCount
+	}
 	if len(body)+len(patternItems)+len(patternNote)+len(patternClose) <= c.RecordBytes {
 		body += patternItems
 	}
@@ -49,13 +67,18 @@ func templatesA(c Config, blankKey string) []template {
 	t.customer = strings.Index(body, "CCCCCCCC")
 	t.sku = max(0, strings.Index(body, "SSSSSSSS"))
 	t.quantities = strings.Index(body, ":Q") + 1
+	t.count = max(0, strings.Index(body, "LLL"))
 	return markHeads([]template{t})
 }
 
 // templatesB returns a template for each status.
 func templatesB(c Config, blankKey string) []template {
 	var all []template
-	for _, status := range statuses {
+	said := statuses[:]
+	if c.Family.MarkShare > 0 {
+		said = append(said[:len(said):len(said)], StatusMarks)
+	}
+	for _, status := range said {
 		body := patternHeadB + blankKey + patternTailB + status + patternEndB
 		t := newTemplate(body, c.RecordBytes)
 		t.key = len(patternHeadB)
@@ -102,7 +125,7 @@ func (t *template) fill(v []byte, number, time int64, price uint64) {
 }
 
 // AppendA appends the JSON value of A record i: RecordBytes bytes with order_id,
-// customer, payment_ref (the key), amount, ts (event time in ms), items if they fit, note.
+// customer, payment_ref (the key), amount, ts (event time in ms), line_count with Family.Counts, items if they fit, note.
 // It allocates only if dst is too small.
 func (g *Gen) AppendA(dst []byte, i int64) []byte {
 	n := len(dst)
@@ -112,7 +135,7 @@ func (g *Gen) AppendA(dst []byte, i int64) []byte {
 }
 
 // AppendAKey appends the join key of A record i, KeyBytes bytes.
-func (g *Gen) AppendAKey(dst []byte, i int64) []byte { return g.appendKey(dst, uint64(i)) }
+func (g *Gen) AppendAKey(dst []byte, i int64) []byte { return g.appendKey(dst, g.keyNumberA(i)) }
 
 // AppendB appends the JSON value of B record j: RecordBytes bytes with payment_id,
 // payment_ref (the key), status, amount, ts (event time in ms), note. It allocates only
@@ -147,6 +170,16 @@ func (g *Gen) RecordB(key, value []byte, j int64) (k, v []byte, time int64) {
 	value = append(value, g.tmplB[0].text...)
 	k, time = g.putB(value[n:], j, true, &fateMemo{})
 	return append(key, k...), value, time
+}
+
+// keyNumberA returns the number of the key of A record i: its index, or that of the first A of its key.
+func (g *Gen) keyNumberA(i int64) uint64 {
+	if g.as > 1 {
+		if unit, a, ok := g.unitOfA(i); ok && a > 0 {
+			return uint64(g.memberA(unit, 0))
+		}
+	}
+	return uint64(i)
 }
 
 // keyNumber returns the number of the key that B record j carries, of which f is the fate.

@@ -6,6 +6,7 @@ type side struct {
 	base0    int64  // base time of record 0, ms
 	step     uint64 // distance of base times, ms·2^40
 	parts    int64
+	lanes    int64 // partitions whose records at one offset are matched or not as one; 1: each by itself
 	disorder int64 // ms
 	grace    int64
 	matched  strata // of all records
@@ -38,7 +39,7 @@ func (s *side) candidate(i int64) bool {
 	if s.odd.p == 0 {
 		return false
 	}
-	n, matched := s.matched.at(uint64(i))
+	n, matched := s.at(i)
 	if matched {
 		return false
 	}

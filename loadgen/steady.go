@@ -82,16 +82,18 @@ func (g *Gen) begin() error {
 	if g.first-g.left != c.Pending {
 		return c.tooFewWait()
 	}
-	g.a.gone = &g.pairs
+	g.a.gone = &g.pairs[0]
 	return nil
 }
 
 // startAt has B 0 come with A index first.
 func (g *Gen) startAt(first int64) {
 	g.first = first
-	g.pairs.origin = int64(g.a.matched.blockOf(uint64(first)))
+	for m := range g.pairs {
+		g.pairs[m].origin = int64(g.a.matched.blockOf(uint64(first))) / (g.as * g.b.lanes)
+	}
 	if g.left = 0; g.cfg.leavesOut() {
-		g.left = g.pairs.countBefore()
+		g.left = g.pairs[0].countBefore()
 	}
 }
 

@@ -141,7 +141,7 @@ func TestPutAgain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(newSeed(t), 11))
 	for _, size := range []int{0, 150, 256, 1024} {
 		c := small()
-		c.RecordBytes = max(size, smallestRecord(20))
+		c.RecordBytes = max(size, smallestRecord(20, false))
 		g := mustNew(t, c)
 		w, again := g.NewWriter(), g.NewWriter()
 		a, b, fresh := make([]byte, c.RecordBytes), make([]byte, c.RecordBytes), make([]byte, c.RecordBytes)

@@ -8,7 +8,7 @@ type Kind uint8
 // The kinds of B. Only KindMatched has a partner, and KindDuplicate with OneToMany.
 const (
 	KindAbsent      Kind = iota // a key that no A has
-	KindMatched                 // the first to ask for an A in its window
+	KindMatched                 // the first to ask for an A in its window, or with Family.BPerA one of these
 	KindNoHistory               // its partner would lie before A 0; a key that no A has
 	KindDuplicate               // the key of an earlier KindMatched of its partition, in the window
 	KindExpired                 // the key of an A whose window is over
@@ -43,9 +43,9 @@ type fateMemo struct{ matched, odd slotMemo }
 
 // fateMemo finds the kind of j by going through the shares in order.
 func (g *Gen) fateMemo(j int64, m *fateMemo) fate {
-	n, matched := g.b.matched.atMemo(uint64(j), &m.matched)
+	n, matched := g.b.atMemo(j, &m.matched)
 	if matched {
-		if i, ok := g.pair(n); ok {
+		if i, ok := g.pair(n, j%g.b.lanes); ok {
 			return fate{KindMatched, i, g.b.inTime(j)}
 		}
 		return fate{KindNoHistory, -1, g.b.inTime(j)}
@@ -67,13 +67,13 @@ func (g *Gen) fateMemo(j int64, m *fateMemo) fate {
 	return g.expired(j)
 }
 
-// pair returns the A of matched-B ordinal k.
-func (g *Gen) pair(k uint64) (i int64, ok bool) {
-	s := g.pairs.strideOf(k)
-	if s < 0 || s >= g.sEnd {
+// pair returns the A of matched-B ordinal k in a lane, the first of its key.
+func (g *Gen) pair(k uint64, lane int64) (i int64, ok bool) {
+	unit, ok := g.unitOf(k, lane)
+	if !ok {
 		return -1, false
 	}
-	return int64(g.a.matched.slot(uint64(s))), true
+	return g.memberA(unit, 0), true
 }
 
 // lateB gives a late B the key of an A that it would pair with if it were not refused.
@@ -96,11 +96,12 @@ func (g *Gen) duplicate(j int64) fate {
 	}
 	part := j % g.b.parts
 	skip := mix(uint64(j)^g.salt) & 3
-	k := g.b.matched.blockOf(uint64(j))
+	lane := j % g.b.lanes
+	k := g.b.matched.blockOf(uint64(j / g.b.lanes))
 	for range 8*g.b.parts + 16 {
-		first := int64(g.b.matched.slot(k))
+		first := g.slotB(k, lane)
 		if first < j && first%g.b.parts == part {
-			if i, ok := g.pair(k); ok && skip == 0 {
+			if i, ok := g.pair(k, lane); ok && skip == 0 {
 				if t > g.a.inTime(i)+g.after-2*g.a.grace {
 					break
 				}
@@ -179,15 +180,20 @@ func (g *Gen) lateANear(t int64) int64 {
 	return -1
 }
 
-// Expected returns the A that B j pairs with. ok is false when it pairs with none.
-// Without OneToMany no A is expected twice.
+// Expected returns the A that B j pairs with in a join whose B end nothing, of several A with one key the first. ok is false
+// when it pairs with none. Without OneToMany no A is expected twice.
 func (g *Gen) Expected(j int64) (i int64, ok bool) {
 	if !g.cfg.OneToMany { // all others have no partner whatever they are
-		k, matched := g.b.matched.at(uint64(j))
+		k, matched := g.b.at(j)
 		if !matched {
 			return -1, false
 		}
-		return g.pair(k)
+		if i, ok = g.pair(k, j%g.b.lanes); ok && len(g.pairs) > 1 {
+			if first, _ := g.PartnerOf(i); first != j {
+				return -1, false
+			}
+		}
+		return i, ok
 	}
 	f := g.fate(j)
 	if f.kind != KindMatched && f.kind != KindDuplicate {
@@ -199,15 +205,16 @@ func (g *Gen) Expected(j int64) (i int64, ok bool) {
 // PartnerOf returns the first B that pairs with A i; ok is false when none does. It is
 // the inverse of Expected but for the duplicates of one-to-many.
 func (g *Gen) PartnerOf(i int64) (j int64, ok bool) {
-	s, matched := g.a.matched.at(uint64(i))
-	if !matched {
+	unit, _, ok := g.unitOfA(i)
+	if !ok {
 		return -1, false
 	}
-	k, ok := g.pairs.ordinalOf(int64(s))
-	if !ok || k >= g.kEnd {
+	var list [maxFamily]int64
+	members := g.membersB(unit, list[:0])
+	if len(members) == 0 {
 		return -1, false
 	}
-	return int64(g.b.matched.slot(k)), true
+	return members[0], true
 }
 
 // ExpectedMatches returns the exact number of pairs, counted on the first call (see
@@ -217,17 +224,25 @@ func (g *Gen) ExpectedMatches() int64 {
 	return g.expected
 }
 
-// ExpectedIn returns the exact number of pairs whose B is in from..to-1. It visits the
+// ExpectedIn returns the exact number of B in from..to-1 that Expected has an A for. It visits the
 // matched B, and with OneToMany the duplicates: about 5 ns for each of the former, 100
-// to 1000 ns (growing with the partitions) for each of the latter.
+// to 1000 ns (growing with the partitions) for each of the latter. With Family.BPerA it visits all B.
 func (g *Gen) ExpectedIn(from, to int64) int64 {
 	from, to = max(0, from), min(to, g.nB)
 	if from >= to {
 		return 0
 	}
 	var n int64
+	if len(g.pairs) > 1 {
+		for j := from; j < to; j++ {
+			if _, ok := g.Expected(j); ok {
+				n++
+			}
+		}
+		return n
+	}
 	for k := g.b.matched.count(uint64(from)); k < g.b.matched.count(uint64(to)); k++ {
-		if s := g.pairs.strideOf(k); s >= 0 && s < g.sEnd {
+		if _, ok := g.unitOf(k, 0); ok {
 			n++
 		}
 	}

@@ -47,6 +47,12 @@ func (r *reference) resultFor(n int64) Verdict {
 		}
 	}
 	v.Missing, v.Spurious = v.Expected-v.Matches, v.Spurious+v.Beyond
+	return ofPairs(v)
+}
+
+// ofPairs says of the pairs what a verdict of pairs alone says of all lines.
+func ofPairs(v Verdict) Verdict {
+	v.Pairs = Tally{Expected: v.Expected, Seen: v.Matches, Missing: v.Missing, Spurious: v.Spurious, Duplicated: v.Duplicated}
 	return v
 }
 
@@ -107,7 +113,7 @@ func TestVerifierForgetsNothing(t *testing.T) {
 				t.Fatalf("seed %d, round %d, B below %d of %d: %+v, want %+v", seed, round, n, g.BCount(), got, want)
 			}
 		}
-		forgotten += v.done
+		forgotten += v.pairs.done
 	}
 	if forgotten == 0 {
 		t.Errorf("seed %d: no page was ever forgotten", seed)
@@ -126,10 +132,10 @@ func TestVerifierIsBounded(t *testing.T) {
 			v.Match(j, i)
 		}
 	}
-	if v.done != n>>pageBits || len(v.pages)+len(v.full)+len(v.wrongA) > 1 {
-		t.Errorf("after %d B: pages below %d forgotten, %d kept, %d full, %d of wrong A", n, v.done, len(v.pages), len(v.full), len(v.wrongA))
+	if v.pairs.done != n>>pageBits || len(v.pairs.pages)+len(v.pairs.full)+len(v.wrongA) > 1 {
+		t.Errorf("after %d B: pages below %d forgotten, %d kept, %d full, %d of wrong A", n, v.pairs.done, len(v.pairs.pages), len(v.pairs.full), len(v.wrongA))
 	}
-	if r := v.ResultFor(n); !r.Right() || r.Matches != v.seen || r.Matches < n/25 {
+	if r := v.ResultFor(n); !r.Right() || r.Matches != v.pairs.seen || r.Matches < n/25 {
 		t.Errorf("verdict %+v", r)
 	}
 }

@@ -30,7 +30,10 @@ func (g *Gen) putA(dst []byte, i int64, again bool) (key []byte, time int64) {
 	}
 	time = g.TimeA(i)
 	t.fill(dst, i, time, h>>40)
-	g.keys.put(dst[t.key:], uint64(i))
+	g.keys.put(dst[t.key:], g.keyNumberA(i))
+	if t.count > 0 {
+		putCount(dst[t.count:], g.LineCount(i))
+	}
 	putDec8(dst[t.customer:], h&(1<<26-1))
 	if t.sku > 0 {
 		putDec8(dst[t.sku:], h>>20&(1<<19-1))
@@ -43,7 +46,7 @@ func (g *Gen) putA(dst []byte, i int64, again bool) (key []byte, time int64) {
 func (g *Gen) putB(dst []byte, j int64, again bool, m *fateMemo) (key []byte, time int64) {
 	f := g.fateMemo(j, m)
 	h := mix(uint64(j) + g.b.salt)
-	t := &g.tmplB[h>>62]
+	t := g.statusOf(j, f.kind, h)
 	if again {
 		copy(dst, t.text[:t.head])
 	} else {

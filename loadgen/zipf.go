@@ -88,7 +88,8 @@ func newHot(c Config, perMs float64) *hot {
 
 // hotDuplicate returns the A that duplicate j at time t asks for; ok is false when its window would have ended.
 func (g *Gen) hotDuplicate(j, t int64) (i int64, ok bool) {
-	now := g.b.matched.blockOf(uint64(j))
+	lane := j % g.b.lanes
+	now := g.b.matched.blockOf(uint64(j / g.b.lanes))
 	from, span := uint64(0), now // in the first stretch: what there was of it
 	if past := now / g.hot.span; past > 0 {
 		from, span = (past-1)*g.hot.span, g.hot.span
@@ -100,8 +101,8 @@ func (g *Gen) hotDuplicate(j, t int64) (i int64, ok bool) {
 	k := from + below(mix(mix(from+rank<<32)^g.salt), span)
 	for range 8*g.b.parts + 16 {
 		// One-to-one the first must ask before this one does, so they are of one partition.
-		if first := int64(g.b.matched.slot(k)); g.cfg.OneToMany || first%g.b.parts == j%g.b.parts {
-			if i, ok := g.pair(k); ok {
+		if first := g.slotB(k, lane); g.cfg.OneToMany || first%g.b.parts == j%g.b.parts {
+			if i, ok := g.pair(k, lane); ok {
 				return i, t <= g.a.inTime(i)+g.after-2*g.a.grace
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"joinbench/buckets"
 	"joinbench/config"
 	"joinbench/core"
+	"joinbench/loadgen"
 	"joinbench/projection"
 	"joinbench/results"
 )
@@ -55,18 +56,19 @@ func Bench(ctx context.Context, bc BenchConfig) (*results.Record, error) {
 // bench is a run on its way.
 type bench struct {
 	BenchConfig
-	c      *compiled
-	gen    *generator
-	state  *state
-	feed   *feed
-	source *waitingSource // the feed, timed
-	sink   *truthSink
-	pace   *pacer // what the engine sees of the source in an open loop, else nil
-	meter  *meter
-	tasks  int
-	unit   []float64
-	ceil   *float64 // B a second that the generator can make, nil if that was not measured
-	hooks  hooks
+	c            *compiled
+	gen          *generator
+	state        *state
+	feed         *feed
+	source       *waitingSource // the feed, timed
+	sink         *truthSink
+	pace         *pacer // what the engine sees of the source in an open loop, else nil
+	meter        *meter
+	tasks        int
+	unit         []float64
+	missingPairs int64    // of the truth: see falseNegatives
+	ceil         *float64 // B a second that the generator can make, nil if that was not measured
+	hooks        hooks
 
 	unitTook time.Duration // by unit and ceiling: what a restart is timed without
 
@@ -92,6 +94,9 @@ func newBench(bc BenchConfig) (*bench, error) {
 	c.core.BatchSize = b.batchSize()
 	c.core.ArenaBytes = arenaBytes(bc.Profile.Join, b.tasks)
 	if b.gen, err = newGenerator(bc.Profile); err != nil {
+		return nil, err
+	}
+	if err := b.checkTruth(); err != nil {
 		return nil, err
 	}
 	if b.state, err = lockState(bc.Dir, "joinbench run"); err != nil {
@@ -225,7 +230,14 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.unitTook += time.Since(before)
 		b.Progress.phase("prepare")
 	}
-	b.sink = newTruthSink(b.gen.gen, b.Dir, b.c.sync != buckets.SyncNone)
+	truth, err := truthOf(b.gen, b.joinRules())
+	if err != nil {
+		return nil, err
+	}
+	b.sink = newTruthSink(b.gen.gen, truth, b.Dir, b.c.sync != buckets.SyncNone)
+	if b.hooks.roll > 0 {
+		b.sink.roll = b.hooks.roll
+	}
 	source := b.newSource(context.WithoutCancel(ctx))
 	if b.resumed {
 		b.feed.turns.loosen()
@@ -318,7 +330,7 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	rec.Join.Counters = counters(e, b.c, b.sink.outputs)
 	if !b.unchecked {
 		rec.Join.Truth = b.truth(e, runErr == nil)
-		rec.Join.Filter.FalseNegatives = falseNegatives(rec)
+		rec.Join.Filter.FalseNegatives = b.falseNegatives(rec)
 		rec.Join.PerBucket = perBucket(e)
 		rec.Join.Filter.BytesPerRow = ratio(m.filterBytes, m.sealedRows)
 	}
@@ -359,32 +371,43 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	return rec
 }
 
-// truth compares the pairs with the generator's. Of a run that was cut short it judges the B that asked: those below the
-// first that some partition has not given yet.
+// truth compares the lines of the results with the generator's. Of a run that was cut short it judges the records that were
+// joined, and what the watermarks had let go.
 func (b *bench) truth(e *core.Engine, complete bool) *results.Truth {
-	n := b.gen.sent(core.B)
+	end := b.gen.ends()
+	cut := b.gen.gen.Whole(end[core.A], end[core.B])
 	if !complete {
-		parts := b.gen.gen.Config().PartitionsB
-		for p := range parts {
-			n = min(n, e.Place(core.B, p)*int64(parts)+int64(p))
-		}
+		cut = b.stopped(e)
 	}
-	v := b.sink.verifier.ResultFor(n)
-	if !complete {
-		v.Spurious -= v.Beyond // these B did ask
-	}
-	b.leaveOutDropped(&v, n)
+	v := b.sink.verifier.ResultAt(&cut)
+	b.leaveOutDropped(&v, &cut)
+	b.missingPairs = v.Pairs.Missing + v.Groups.Missing
 	return &results.Truth{Missing: v.Missing, Spurious: v.Spurious, Duplicated: v.Duplicated, ExpectedMatches: v.Expected,
+		ExpectedUnmatchedA: v.NullsA.Expected, ExpectedUnmatchedB: v.NullsB.Expected, ExpectedGroups: v.Groups.Expected, Missed: v.Missed,
 		SealedPartnerProbes: int64(e.Counters().Tasks.Present)}
+}
+
+// stopped is how far a run came that was ended between two batches.
+func (b *bench) stopped(e *core.Engine) loadgen.Cut {
+	c, wm := b.gen.gen.Config(), e.Watermarks()
+	j := b.joinRules()
+	cut := loadgen.Cut{ClosedA: wm[core.B] - j.After - j.Grace, EarlyA: wm[core.B] - j.Early - j.Grace, ClosedB: wm[core.A] - j.Before - j.Grace}
+	for p := range c.PartitionsA {
+		cut.A = append(cut.A, e.Place(core.A, p))
+	}
+	for p := range c.PartitionsB {
+		cut.B = append(cut.B, e.Place(core.B, p))
+	}
+	return cut
 }
 
 // falseNegatives holds every missing pair against the filter: an upper bound. Each filter is also asked for all of its
 // keys when it is built, and not used if it denies one.
-func falseNegatives(rec *results.Record) int64 {
+func (b *bench) falseNegatives(rec *results.Record) int64 {
 	if rec.Join.Filter.Kind == "none" || !rec.Run.Complete {
 		return 0
 	}
-	return rec.Join.Missing
+	return b.missingPairs
 }
 
 // configOf is the effective configuration by dotted key, and where each value came from.

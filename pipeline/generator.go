@@ -23,12 +23,17 @@ type generator struct {
 
 func newGenerator(p *config.Profile) (*generator, error) {
 	l, j := &p.Load, p.Join
+	if err := checkWords(j); err != nil {
+		return nil, err
+	}
 	g, err := loadgen.New(loadgen.Config{
 		Seed: l.Seed, Pending: l.Pending, AEventsPerSec: l.ARate, BEventsPerSec: l.BRate, BEvents: l.Warm + l.BEvents,
 		MatchRate: l.MatchRate, Duplicates: l.Duplicates, LateShareA: l.LateShare, LateShareB: l.LateShare,
 		Grace: j.Grace, Disorder: l.Disorder, Before: j.Window.Before, After: j.Window.After, Ages: l.Ages,
 		KeyBytes: l.KeyBytes, RecordBytes: l.RecordBytes, PartitionsA: l.Partitions, PartitionsB: l.Partitions,
-		OneToMany: j.Cardinality == "one-to-many", Steady: l.Steady, Zipf: l.Zipf,
+		OneToMany: j.Cardinality != "one-to-one", Steady: l.Steady, Zipf: l.Zipf,
+		Family: loadgen.Family{BPerA: l.BPerA, APerKey: l.APerKey, EndShare: l.EndShare, MarkShare: l.MarkShare,
+			Counts: j.Collect.Mode == "count", WrongCounts: l.WrongCounts},
 	})
 	if err != nil {
 		return nil, &config.Error{Faults: []config.Fault{{Key: "load", Message: err.Error()}}}

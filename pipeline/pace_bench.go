@@ -14,8 +14,10 @@ import (
 
 // hooks let tests make a run slow in a known way.
 type hooks struct {
-	sink func(core.Sink) core.Sink         // around the one that holds pairs against the truth
-	read func(side core.Side, records int) // called by a decoder that is about to read at most so many
+	sink  func(core.Sink) core.Sink         // around the one that holds pairs against the truth
+	read  func(side core.Side, records int) // called by a decoder that is about to read at most so many
+	rules *core.Config                      // that the truth goes by, other than the join's
+	roll  int64                             // bytes of lines after which another file begins
 }
 
 // opener is the generator, with what a test puts in between.
@@ -71,14 +73,25 @@ func (b *bench) hookedSink() core.Sink {
 	return b.hooks.sink(b.sink)
 }
 
-// leaveOutDropped takes the pairs of B that were dropped out of a verdict on those below n.
-func (b *bench) leaveOutDropped(v *loadgen.Verdict, n int64) {
+// leaveOutDropped takes the pairs of B that were dropped out of a verdict on a run that came to a cut.
+func (b *bench) leaveOutDropped(v *loadgen.Verdict, cut *loadgen.Cut) {
 	if b.sink.skipped == nil {
 		return
 	}
-	gone, instead := b.sink.skipped.below(n), b.sink.skipped.excusedBelow(n)
+	gone, instead := countGiven(b.sink.skipped.list, cut), countGiven(b.sink.skipped.excused, cut)
 	v.Missing -= gone
+	v.Pairs.Missing -= gone
 	v.Expected += instead - gone
+}
+
+// countGiven counts the B of a list that came before a cut.
+func countGiven(list []int64, cut *loadgen.Cut) (n int64) {
+	for _, j := range list {
+		if cut.HasB(j) {
+			n++
+		}
+	}
+	return n
 }
 
 // startPace begins the open loop, and with it the phase that warms up with so many B, or if these are 0 the measured one.

@@ -70,7 +70,7 @@ func (p *pacer) forget() {
 type skippedPairs struct {
 	gen     *loadgen.Gen
 	many    bool            // one-to-many
-	list    []int64         // B with a partner, rising
+	list    []int64         // B with a partner
 	free    map[int64]int64 // one-to-one: B by A
 	excused []int64         // B that paired instead
 }
@@ -103,20 +103,4 @@ func (s *skippedPairs) excuses(j, i int64) bool {
 	delete(s.free, i)
 	s.excused = append(s.excused, j)
 	return true
-}
-
-// below is how many pairs fewer are expected of the B below n.
-func (s *skippedPairs) below(n int64) int64 {
-	k, _ := slices.BinarySearch(s.list, n)
-	return int64(k)
-}
-
-// excusedBelow is how many B below n paired instead.
-func (s *skippedPairs) excusedBelow(n int64) (count int64) {
-	for _, j := range s.excused {
-		if j < n {
-			count++
-		}
-	}
-	return count
 }

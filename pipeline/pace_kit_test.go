@@ -109,7 +109,11 @@ func newPlayedRun(t *testing.T, pace Pace, bEvents int64, partitions, batch int)
 	feed.readAhead(core.B, int(bEvents)/partitions/minChunk+2)
 	r.made.Add(partitions)
 	r.pace = newPacer(&waitingSource{feed: feed}, r.gen, pace, batch, r.clock)
-	r.sink = newTruthSink(r.gen.gen, "", false)
+	truth, err := truthOf(r.gen, &c.core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sink = newTruthSink(r.gen.gen, truth, "", false)
 	r.sink.skipped = r.pace.skipped
 	rings, record, err := core.OpenRings(&c.core, buckets.SyncNone, []buckets.Backend{buckets.NewMemBackend()})
 	if err != nil {
@@ -196,9 +200,10 @@ func (r *playedRun) run() {
 // judge holds the pairs against the truth.
 func (r *playedRun) judge() {
 	r.t.Helper()
-	n := r.gen.sent(core.B)
-	v := r.sink.verifier.ResultFor(n)
-	(&bench{sink: r.sink}).leaveOutDropped(&v, n)
+	end := r.gen.ends()
+	cut := r.gen.gen.Whole(end[core.A], end[core.B])
+	v := r.sink.verifier.ResultAt(&cut)
+	(&bench{sink: r.sink}).leaveOutDropped(&v, &cut)
 	if !v.Right() || v.Expected == 0 {
 		r.t.Errorf("verdict %+v", v)
 	}

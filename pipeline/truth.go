@@ -13,26 +13,26 @@ import (
 	"sync"
 	"time"
 
-	"joinbench/buckets"
 	"joinbench/capture"
-	"joinbench/core"
 	"joinbench/loadgen"
 )
 
-// truthSink holds every pair against what the generator knows. In a directory that may be resumed it also keeps the
-// pairs in a file, whose length is in the commit record, so that a resumed run is judged as a whole.
+// truthSink holds every line of the results against what the generator knows. In a directory that may be resumed it also keeps
+// the lines in a file, whose length is in the commit record, so that a resumed run is judged as a whole.
 //
 // A file that has grown to pairsRoll is followed by another one, which begins with what the verifier knows by then. So
 // neither the disk nor the time to read it again grow with the run.
 type truthSink struct {
 	gen      *loadgen.Gen
 	verifier *loadgen.Verifier
-	dir      string // of the pairs, "" without
-	durable  bool   // Sync is called
-	roll     int64  // bytes of pairs after which another file begins
-	number   uint64 // of the file
-	head     uint64 // bytes in front of its pairs
-	line     [pairBytes]byte
+	dir      string  // of the pairs, "" without
+	durable  bool    // Sync is called
+	roll     int64   // bytes of pairs after which another file begins
+	number   uint64  // of the file
+	head     uint64  // bytes in front of its pairs
+	out      []byte  // scratch: a line's form,
+	members  []int64 // and the B of a group
+	nullsA   bool    // null rows of A are results
 	outputs  uint64
 	skipped  *skippedPairs // of an open loop that drops B, else nil
 
@@ -61,15 +61,16 @@ const (
 )
 
 const (
-	pairsFile = "pairs.bin" // head, if it is not the first; then u64 B index, u64 A index, little endian
+	pairsFile = "pairs.bin" // head, if it is not the first; then lines (truth_lines.go)
 	pairBytes = 16
 	pairsRoll = pairBytes << 18 // 4 MiB: read again in a tenth of a second
 	pairsMark = 24              // bytes in the commit record: number, head, length
 )
 
-// newTruthSink keeps the pairs in a directory, if it has a name. Durable says that Sync is called.
-func newTruthSink(gen *loadgen.Gen, dir string, durable bool) *truthSink {
-	return &truthSink{gen: gen, verifier: gen.NewVerifier(), dir: dir, durable: durable, roll: pairsRoll}
+// newTruthSink keeps the lines in a directory, if it has a name. Durable says that Sync is called.
+func newTruthSink(gen *loadgen.Gen, truth *loadgen.Truth, dir string, durable bool) *truthSink {
+	r := truth.Rules()
+	return &truthSink{gen: gen, verifier: truth.NewVerifier(), dir: dir, durable: durable, roll: pairsRoll, nullsA: r.NullsA || r.Early > 0}
 }
 
 // path of a file of pairs: pairs.bin, pairs.bin.1 …
@@ -151,14 +152,15 @@ func (s *truthSink) read() error {
 		}
 	}
 	for {
-		switch _, err := io.ReadFull(in, s.line[:]); {
+		var l resultLine
+		l, s.members, err = readLine(in, s.members)
+		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		s.verifier.Match(int64(binary.LittleEndian.Uint64(s.line[:])), int64(binary.LittleEndian.Uint64(s.line[8:])))
-		s.outputs++
+		s.judge(&l)
 	}
 }
 
@@ -260,40 +262,6 @@ func (s *truthSink) syncPast() (writers []*capture.Writer, err error) {
 		writers = append(writers, s.w)
 	}
 	return writers, err
-}
-
-// Results implements core.Sink.
-func (s *truthSink) Results(out *core.Output) error {
-	for i := range out.Matches {
-		m := &out.Matches[i]
-		a, err := buckets.ParseEntry(m.Entry)
-		if err != nil {
-			return err
-		}
-		ia, okA := s.gen.IndexA(a.Partition, a.Offset)
-		jb, okB := s.gen.IndexB(m.Chunk.Partition, m.Chunk.Offset[m.Row])
-		if !okA || !okB {
-			ia, jb = -1, -1 // no record of ours: the verifier calls it spurious
-		}
-		if err := s.pair(jb, ia); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *truthSink) pair(jb, ia int64) error {
-	if s.skipped == nil || !s.skipped.excuses(jb, ia) {
-		s.verifier.Match(jb, ia)
-	}
-	s.outputs++
-	if s.w == nil {
-		return nil
-	}
-	binary.LittleEndian.PutUint64(s.line[:], uint64(jb))
-	binary.LittleEndian.PutUint64(s.line[8:], uint64(ia))
-	_, err := s.w.Write(s.line[:])
-	return err
 }
 
 func (s *truthSink) close() error {

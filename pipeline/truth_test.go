@@ -30,7 +30,7 @@ func pairsOfAnyLength(t *testing.T, durable bool) {
 	}
 	dir := t.TempDir()
 	open := func(state []byte) *truthSink {
-		s := newTruthSink(g, dir, durable)
+		s := newTruthSink(g, plain(g), dir, durable)
 		s.roll = 100 * pairBytes
 		if err := s.Restore(state); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -139,6 +139,15 @@ func pairsFiles(t *testing.T, dir string) (files, total int) {
 	return files, total
 }
 
+// plain is the truth of an inner join without more.
+func plain(g *loadgen.Gen) *loadgen.Truth {
+	t, err := g.Truth(g.Config().Plain())
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 // TestPairsThatWereChanged: a file that is shorter than its commit, or is no such file, is refused.
 func TestPairsThatWereChanged(t *testing.T) {
 	g, err := loadgen.New(loadgen.Config{Pending: 1000, BEvents: 1000, MatchRate: 0.5, After: time.Hour})
@@ -146,7 +155,7 @@ func TestPairsThatWereChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := newTruthSink(g, dir, false)
+	s := newTruthSink(g, plain(g), dir, false)
 	s.roll = pairBytes
 	if err := s.Restore(nil); err != nil {
 		t.Fatal(err)
@@ -175,11 +184,11 @@ func TestPairsThatWereChanged(t *testing.T) {
 		if err := os.WriteFile(path, change(append([]byte(nil), data...)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := newTruthSink(g, dir, false).Restore(state); err == nil {
+		if err := newTruthSink(g, plain(g), dir, false).Restore(state); err == nil {
 			t.Errorf("%s: taken", what)
 		}
 	}
-	if err := newTruthSink(g, dir, false).Restore(state[1:]); err == nil {
+	if err := newTruthSink(g, plain(g), dir, false).Restore(state[1:]); err == nil {
 		t.Error("a state of another size was taken")
 	}
 }

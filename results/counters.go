@@ -186,10 +186,14 @@ func MarshalCounters(c *Counters) ([]byte, error) {
 // Truth is the comparison with what the generator knows must come out. In Join it is embedded by pointer: when nothing is
 // known (a join of files) its fields are absent from the JSON, instead of claiming zero.
 type Truth struct {
-	Missing             int64    `json:"missing"`    // expected pairs that did not come
-	Spurious            int64    `json:"spurious"`   // pairs that came and were not expected
-	Duplicated          int64    `json:"duplicated"` // expected pairs that came once too often, each time counted
+	Missing             int64    `json:"missing"`    // expected lines (pairs, null rows, groups) that did not come
+	Spurious            int64    `json:"spurious"`   // lines that came and were not expected
+	Duplicated          int64    `json:"duplicated"` // expected lines that came once too often, each time counted
+	Missed              int64    `json:"missed"`     // pairs that B asking at once did not find, since their A came later: not missing
 	ExpectedMatches     int64    `json:"expected_matches"`
+	ExpectedUnmatchedA  int64    `json:"expected_unmatched_a"` // null rows of A, the early ones included
+	ExpectedUnmatchedB  int64    `json:"expected_unmatched_b"` // null rows of B
+	ExpectedGroups      int64    `json:"expected_groups"`
 	ExpectedMatchRatio  *float64 `json:"expected_match_ratio"`
 	SealedPartnerProbes int64    `json:"sealed_partner_probes"` // B whose partner is or was in a sealed bucket
 }
