@@ -119,6 +119,36 @@ func (g *groups) spill(b *buckets.Bucket) {
 	g.help.start(&groupSpill{g: g, seal: seal})
 }
 
+// groupSync makes the log of collected B outlive a power cut.
+type groupSync struct {
+	timed
+	g    *groups
+	sync *buckets.SyncJob
+	err  error
+}
+
+func (j *groupSync) run(*helper) {
+	defer j.since(time.Now())
+	j.err = j.sync.Run()
+}
+
+// finish implements job.
+func (j *groupSync) finish(*Task) error {
+	j.g.syncing = false
+	return j.err
+}
+
+// startSync has the log synced when that is due.
+func (g *groups) startSync(now time.Time) {
+	if g.syncing {
+		return
+	}
+	if j := g.ring.StartSync(now); j != nil {
+		g.syncing = true
+		g.help.start(&groupSync{g: g, sync: j})
+	}
+}
+
 // groupLevels are what there is now.
 type groupLevels struct {
 	Pending               int // B whose group has not come out, or whose bucket is not over

@@ -147,6 +147,9 @@ func (g *groups) due(epoch int64, entry []byte) {
 	g.take.queue = append(g.take.queue, owner{epoch, entry})
 }
 
+// found lists the groups that came out: complete ones, then those that closed. It is valid until begin.
+func (g *groups) found() []Group { return append(g.take.full, g.take.closed...) }
+
 // busy says that queued groups wait, and queued how many.
 func (g *groups) busy() bool  { return g.queued() > 0 }
 func (g *groups) queued() int { return len(g.take.queue) - g.take.next }

@@ -72,7 +72,7 @@ const rigWidth, rigSlots = 100, 5
 
 func newGroupRig(t testing.TB, r *rand.Rand, how Collect, open func() buckets.Backend) *groupRig {
 	rig := &groupRig{t: t, r: r, cfg: &Config{Width: rigWidth, Slots: rigSlots, Collect: how, Inline: true}, open: open,
-		aStore: &spoiling{buckets.NewMemBackend()}, task: &Task{}, now: &collected{as: map[int64]*modelA{}}, did: map[string]int{}}
+		aStore: &spoiling{buckets.NewMemBackend()}, task: &Task{stats: &TaskStats{}}, now: &collected{as: map[int64]*modelA{}}, did: map[string]int{}}
 	rig.last = rig.now.clone()
 	return rig
 }

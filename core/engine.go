@@ -34,13 +34,13 @@ type Engine struct {
 	Observe func(*Engine) error
 }
 
-// Rings of an engine: for each task that of its A, and with ProbeWait that of its B behind it; all recovered to the batch of
+// Rings of an engine: for each task that of its A, and behind it that of B that wait (ProbeWait) or are collected; all recovered to the batch of
 // the commit record.
 type Rings []*buckets.Ring
 
 // RingsPerTask is how many backends a task takes.
 func (c *Config) RingsPerTask() int {
-	if c.Probe == ProbeWait {
+	if c.Probe == ProbeWait || c.Collect != CollectEager {
 		return 2
 	}
 	return 1
@@ -74,7 +74,7 @@ func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Ri
 
 // keepsUsed says whether an event of a side stays when it has paired (rule 2). In one-to-many that is the A alone.
 func (c *Config) keepsUsed(s Side) bool {
-	return c.Cardinality == ManyToMany || c.Cardinality == OneToMany && s == A
+	return s == A && c.Cardinality != OneToOne || c.Cardinality == ManyToMany
 }
 
 func (r Rings) close() error {
@@ -96,6 +96,9 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 	e.wm = e.gate.wm
 	for i := 0; i < len(rings); i += per {
 		for s, r := range rings[i : i+per] {
+			if s == int(B) && cfg.Probe != ProbeWait {
+				continue // collected B lie in the buckets of their A
+			}
 			for slot := range cfg.Slots {
 				if b := r.AtSlot(slot); b != nil {
 					e.gate.live[s][slot] = b.Epoch
@@ -127,6 +130,9 @@ func (e *Engine) addTask(rings Rings) {
 		return
 	}
 	t := newTask(e.cfg, rings[0], e.cfg.limits(e.wm)[A])
+	if e.cfg.Collect != CollectEager {
+		t.groups = newGroups(e.cfg, rings[1], t.help)
+	}
 	e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
 }
 
@@ -222,6 +228,9 @@ func (e *Engine) step(b *batch, to [2]Bounds) error {
 
 // compute joins one batch and hands its results over, in parts if they are many.
 func (e *Engine) compute(b *batch) error {
+	if err := e.checkPending(b); err != nil {
+		return err
+	}
 	e.route.split(b, e.everywhere)
 	limits := e.cfg.limits(b.wm)
 	err := e.each(func(j Joiner, part *taskPart) error {
@@ -256,6 +265,38 @@ func (e *Engine) compute(b *batch) error {
 	}
 	return e.sink.Results(&e.out)
 }
+
+// checkPending is rule 20's limit: an event beyond it ends the run before anything of its batch is done. Who uses up what in this
+// batch is not known yet and does not count.
+func (e *Engine) checkPending(b *batch) error {
+	if e.cfg.MaxPending == 0 {
+		return nil
+	}
+	room := e.cfg.MaxPending
+	for _, j := range e.joiners {
+		l := j.Levels(false)
+		room -= int64(l.Pending + l.PendingB)
+	}
+	sides := []Side{A}
+	if e.cfg.Probe == ProbeWait {
+		sides = append(sides, B)
+	}
+	for _, s := range sides {
+		for _, sl := range b.rows[s] {
+			if n := int64(len(sl.rows)); n <= room {
+				room -= n
+				continue
+			}
+			c, row := sl.chunk, sl.rows[max(room, 0)]
+			return fmt.Errorf("%w: %d events wait, and that of side %s, partition %d, offset %d is one more: raise max_pending, or shorten the window",
+				ErrMaxPending, e.cfg.MaxPending, s, c.Partition, c.Offset[row])
+		}
+	}
+	return nil
+}
+
+// ErrMaxPending ends a join in which more events wait than max_pending allows (rule 20).
+var ErrMaxPending = errors.New("max_pending is reached")
 
 // more says whether a joiner has not given everything of the batch.
 func (e *Engine) more() bool {
@@ -296,12 +337,13 @@ func (e *Engine) collect() {
 	o.Rejects, o.NullKeys = nil, nil
 	if len(e.joiners) == 1 {
 		f := e.joiners[0].Found()
-		o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = f.Matches, f.UnmatchedB, f.Early, f.UnmatchedA, f.WaitedB
+		o.Matches, o.Groups, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = f.Matches, f.Groups, f.UnmatchedB, f.Early, f.UnmatchedA, f.WaitedB
 	} else {
 		e.merge()
 	}
 	n := &e.now
 	n.Matches += uint64(len(o.Matches))
+	n.countGroups(o.Groups)
 	n.Early += uint64(len(o.Early))
 	n.UnmatchedA += uint64(len(o.UnmatchedA))
 	n.UnmatchedB += uint64(len(o.UnmatchedB) + len(o.WaitedB))
@@ -309,6 +351,14 @@ func (e *Engine) collect() {
 		for i := range o.Matches {
 			n.countKind(o.Matches[i].Kind, e.cfg.WantA)
 		}
+	}
+}
+
+// countGroups books groups: each B of one is a match.
+func (c *Counters) countGroups(list []Group) {
+	for i := range list {
+		c.countKind(list[i].Kind, false)
+		c.Matches += uint64(len(list[i].B))
 	}
 }
 
@@ -353,6 +403,8 @@ func (e *Engine) conclude(b *batch) {
 func (e *Engine) merge() {
 	o := &e.out
 	clear(o.Matches)
+	clear(o.Groups)
+	o.Groups = o.Groups[:0]
 	o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = o.Matches[:0], o.UnmatchedB[:0], o.Early[:0], o.UnmatchedA[:0], o.WaitedB[:0]
 	for i, j := range e.joiners {
 		f := j.Found()
@@ -362,6 +414,7 @@ func (e *Engine) merge() {
 			}
 			o.Matches = append(o.Matches, m)
 		}
+		o.Groups = append(o.Groups, f.Groups...)
 		o.UnmatchedB = append(o.UnmatchedB, f.UnmatchedB...)
 		o.Early = append(o.Early, f.Early...)
 		o.UnmatchedA = append(o.UnmatchedA, f.UnmatchedA...)

@@ -135,7 +135,14 @@ func (t *Task) shutdown() error {
 	t.closing = true
 	err := t.collect(true)
 	t.help.stop()
-	return errors.Join(err, t.ring.Close())
+	return errors.Join(err, t.closeRings())
+}
+
+func (t *Task) closeRings() error {
+	if t.groups == nil {
+		return t.ring.Close()
+	}
+	return errors.Join(t.ring.Close(), t.groups.close())
 }
 
 // abandon waits for the helper, takes nothing in and closes the ring: a family without a mark is dropped when the
@@ -144,5 +151,5 @@ func (t *Task) abandon() error {
 	for t.help.next(true) != nil {
 	}
 	t.help.stop()
-	return t.ring.Close()
+	return t.closeRings()
 }

@@ -63,6 +63,7 @@ func (s slice) Index() []uint32 { return s.rows }
 // Found is what one joiner found in one batch, or in a part of it. Matches and UnmatchedB are in the order of the B.
 type Found struct {
 	Matches    []Match
+	Groups     []Group
 	UnmatchedB []Ref
 	Early      [][]byte // entries
 	UnmatchedA [][]byte // entries
@@ -90,7 +91,11 @@ func (t taskJoiner) Drops() []Drop                        { return t.drops }
 
 // Found implements Joiner.
 func (t taskJoiner) Found() Found {
-	return Found{Matches: t.matches, UnmatchedB: t.inVain, Early: t.rel.early, UnmatchedA: t.rel.closed}
+	f := Found{Matches: t.matches, UnmatchedB: t.inVain, Early: t.rel.early, UnmatchedA: t.rel.closed}
+	if t.groups != nil {
+		f.Groups = t.groups.found()
+	}
+	return f
 }
 
 // Release implements Joiner.
@@ -141,11 +146,20 @@ func (t taskJoiner) Levels(deep bool) Levels {
 		}
 	}
 	l.IndexBytes += int(t.freshBytes())
+	if t.groups != nil {
+		g := t.groups.levels()
+		l.IndexBytes += g.IndexBytes
+		l.ArenaBytes += g.ArenaBytes
+	}
 	if t.help.seals > 0 || t.lanesBusy {
 		l.Rotating++
 	}
 	if deep {
 		l.StoreBytes, l.DiskBytes = t.ring.MemoryBytes(), t.ring.DiskBytes()
+		if t.groups != nil {
+			l.StoreBytes += t.groups.ring.MemoryBytes()
+			l.DiskBytes += t.groups.ring.DiskBytes()
+		}
 	}
 	return l
 }

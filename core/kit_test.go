@@ -53,6 +53,8 @@ type event struct {
 	fate   Fate
 	offset int64 // its index in the partition if the script says nothing else
 	ends   bool  // a B that says so (complete_on)
+	marks  bool  // likewise (collect: marker)
+	wanted uint32
 }
 
 // ev makes an event whose offset is filled in by part.
@@ -146,7 +148,8 @@ func (s *script) Next(side Side, part int) (*Chunk, error) {
 		c.Keys, c.Body = append(c.Keys, e.key...), append(c.Body, idOf(side, p.ID, e.offset)...)
 		c.KeyOff, c.BodyOff = append(c.KeyOff, uint32(len(c.Keys))), append(c.BodyOff, uint32(len(c.Body)))
 		c.Place = append(c.Place, int64(at+i+1))
-		c.Flags = append(c.Flags, map[bool]RowFlags{true: Ends}[e.ends])
+		c.Flags = append(c.Flags, map[bool]RowFlags{true: Ends}[e.ends]|map[bool]RowFlags{true: Marks}[e.marks])
+		c.Wanted = append(c.Wanted, e.wanted)
 	}
 	s.at[side][part] = at + n
 	s.out[c] = true
@@ -173,6 +176,7 @@ func (s *script) Done(c *Chunk) {
 type joined struct {
 	pairs      []string // "a0.1+b0.7", in the order in which they came
 	early      []string // "a0.1 early", "a0.1 retract"
+	matches    int      // B of groups, over all lives and with what was undone
 	rejects    []string // "b0.3 late"
 	nulls      []string
 	unmatchedA []string
@@ -212,6 +216,41 @@ func (j *joined) State(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+func (j *joined) group(g *Group) error {
+	a, err := buckets.ParseEntry(g.A)
+	if err != nil {
+		return err
+	}
+	var bs []string
+	for _, raw := range g.B {
+		b, err := buckets.ParseEntry(raw)
+		if err != nil || !b.SideB {
+			return fmt.Errorf("%+v is no B of a group (%w)", b, err)
+		}
+		bs = append(bs, string(b.Body))
+	}
+	j.matches += len(bs)
+	suffix, err := j.kind(string(a.Body), g.Kind)
+	j.pairs = append(j.pairs, groupText(string(a.Body), bs, g.Complete, g.Wanted, suffix))
+	return err
+}
+
+// kind takes in what comes before a pair or a group.
+func (j *joined) kind(a string, k MatchKind) (suffix string, err error) {
+	if k&NullFirst != 0 {
+		j.early = append(j.early, a+" early")
+	}
+	if k&Tombstone != 0 {
+		j.early = append(j.early, a+" retract")
+	}
+	if k&Corrected != 0 {
+		if suffix = " corrected"; !slices.Contains(j.early, a+" early") {
+			return "", fmt.Errorf("%s is corrected, and no null row came before", a)
+		}
+	}
+	return suffix, nil
+}
+
 func (j *joined) match(m *Match) error {
 	e, err := buckets.ParseEntry(m.Entry)
 	if err != nil {
@@ -228,26 +267,20 @@ func (j *joined) match(m *Match) error {
 		j.unmatchedA = append(j.unmatchedA, a)
 		return nil
 	}
-	if m.Kind&NullFirst != 0 {
-		j.early = append(j.early, a+" early")
-	}
-	if m.Kind&Tombstone != 0 {
-		j.early = append(j.early, a+" retract")
-	}
-	pair := a + "+" + b
-	if m.Kind&Corrected != 0 {
-		if pair += " corrected"; !slices.Contains(j.early, a+" early") {
-			return fmt.Errorf("%s, and no null row came before", pair)
-		}
-	}
-	j.pairs = append(j.pairs, pair)
-	return nil
+	suffix, err := j.kind(a, m.Kind)
+	j.pairs = append(j.pairs, a+"+"+b+suffix)
+	return err
 }
 
 func (j *joined) Results(o *Output) error {
 	j.batches++
 	for i := range o.Matches {
 		if err := j.match(&o.Matches[i]); err != nil {
+			return err
+		}
+	}
+	for i := range o.Groups {
+		if err := j.group(&o.Groups[i]); err != nil {
 			return err
 		}
 	}
@@ -375,7 +408,7 @@ func watch(fn func(*Engine)) func(*Engine) error {
 func runAll(t testing.TB, cfg *Config, tasks int, src *script) (*joined, Counters) {
 	t.Helper()
 	sink := &joined{}
-	e := open(t, cfg, memStores(tasks), src, sink)
+	e := open(t, cfg, memStores(tasks*cfg.RingsPerTask()), src, sink)
 	must(t, e.Run(context.Background()))
 	must(t, e.Quiesce())
 	c := e.Counters()

@@ -147,6 +147,12 @@ func (t *Task) maintain(to Bounds) error {
 	if err := t.dropBelow(to.Floor); err != nil {
 		return err
 	}
+	if t.groups != nil {
+		if err := t.groups.maintain(to.Floor); err != nil {
+			return err
+		}
+		t.groups.startSync(start)
+	}
 	t.sealable = to.Sealable
 	t.startSeals()
 	t.foreseeReleases()
@@ -203,9 +209,21 @@ func (t *Task) spill() error {
 	}
 	limit := max(t.cfg.ArenaBytes-t.filterBytes(), int64(leastArenas*float64(t.cfg.ArenaBytes)))
 	for {
-		open, writing, largest := t.arenas()
+		open, writing, most, largest := t.arenas()
+		var collected *buckets.Bucket // the largest bucket, if it is of the groups
+		if t.groups != nil {
+			o, w, m, b := t.groups.arenas()
+			open, writing = open+o, writing+w
+			if m > most {
+				collected, largest = b, b
+			}
+		}
 		if largest != nil && open > int64(spillAt*float64(limit)) {
-			t.startRun(largest, t.ring.StartSpill(largest))
+			if collected != nil {
+				t.groups.spill(collected)
+			} else {
+				t.startRun(largest, t.ring.StartSpill(largest))
+			}
 			continue
 		}
 		if writing == 0 || open+writing <= limit {
@@ -224,8 +242,7 @@ func (t *Task) spill() error {
 
 // arenas sums up what rows in RAM take, their indexes included: those that may be spilled, those that are being
 // written; and the largest bucket that may be.
-func (t *Task) arenas() (open, writing int64, largest *buckets.Bucket) {
-	most := int64(0)
+func (t *Task) arenas() (open, writing, most int64, largest *buckets.Bucket) {
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)
 		if b == nil || b.State() == buckets.Sealed {
@@ -240,7 +257,7 @@ func (t *Task) arenas() (open, writing int64, largest *buckets.Bucket) {
 			most, largest = n, b
 		}
 	}
-	return open, writing, largest
+	return open, writing, most, largest
 }
 
 // filterBytes is what filters and hashes that wait to become lanes take.

@@ -33,9 +33,9 @@ func (t *Task) pairAll(ref Ref, pos uint32, cands []candidate) (met bool, err er
 		var full bool
 		switch c.in {
 		case inArena:
-			full = t.pairChain(&want, b, partIndex{t.index[c.slot], b.Base()}, c.at, ref, pos)
+			full, err = t.pairChain(&want, b, partIndex{t.index[c.slot], b.Base()}, c.at, ref, pos)
 		case inPart:
-			full = t.pairChain(&want, b, t.part[c.slot], c.at, ref, pos)
+			full, err = t.pairChain(&want, b, t.part[c.slot], c.at, ref, pos)
 		default:
 			full, err = t.pairRun(&want, b, c, ref, pos)
 		}
@@ -59,7 +59,7 @@ func (t *Task) pairAll(ref Ref, pos uint32, cands []candidate) (met bool, err er
 }
 
 // pairChain pairs a B with the rows of one hash that are in RAM. It stops, full, when the output is.
-func (t *Task) pairChain(want *wanted, b *buckets.Bucket, x partIndex, head uint32, ref Ref, pos uint32) (full bool) {
+func (t *Task) pairChain(want *wanted, b *buckets.Bucket, x partIndex, head uint32, ref Ref, pos uint32) (full bool, err error) {
 	w := &t.asks.many
 	i, ok := head, true
 	if w.begun {
@@ -68,7 +68,7 @@ func (t *Task) pairChain(want *wanted, b *buckets.Bucket, x partIndex, head uint
 	for ; ok; i, ok = x.Next(i) {
 		if t.full() {
 			w.begun, w.row = true, i
-			return true
+			return true, nil
 		}
 		row := x.base + i
 		if b.Ended(row) {
@@ -78,10 +78,12 @@ func (t *Task) pairChain(want *wanted, b *buckets.Bucket, x partIndex, head uint
 		if e, err := buckets.ParseEntry(raw); err != nil || !want.fits(&e) {
 			continue // an arena holds what Append made of it, so err is nil
 		}
-		t.meet(found{b, row, raw}, ref, pos)
+		if err := t.meet(found{b, row, raw}, ref, pos); err != nil {
+			return false, err
+		}
 		w.met = true
 	}
-	return false
+	return false, nil
 }
 
 // pairRun pairs a B with the rows of one hash in a run, chunk by chunk.
@@ -121,10 +123,13 @@ func (t *Task) pairRun(want *wanted, b *buckets.Bucket, c candidate, ref Ref, po
 			if err != nil {
 				return false, err
 			}
-			if want.fits(&e) && !b.Ended(row) {
-				t.meet(found{b, row, raw}, ref, pos)
-				w.met = true
+			if !want.fits(&e) || b.Ended(row) {
+				continue
 			}
+			if err := t.meet(found{b, row, raw}, ref, pos); err != nil {
+				return false, err
+			}
+			w.met = true
 		}
 		if err := it.Err(); err != nil || !buckets.HasMore(value) {
 			return false, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -18,11 +19,15 @@ type modelRow struct {
 	id   string
 	used bool // it has paired
 	gone bool // it pairs no more
+
+	group  []*modelRow // B that it collected
+	suffix string      // of its group
 }
 
 // expected is what the rules say about a script. It knows partitions one at a time and the naive nested loop.
 type expected struct {
-	pairs, early           []string
+	pairs, early           []string // a pair or a group each
+	matches                int      // B of groups
 	rejects, nulls         []string
 	unmatchedA, unmatchedB []string
 	fates                  [2][fates]uint64
@@ -53,6 +58,8 @@ func expect(cfg *Config, s *script) *expected {
 	}
 	for _, a := range as {
 		switch {
+		case a.used && !a.gone && cfg.Collect != CollectEager:
+			x.out(cfg, a, cfg.Collect == CollectTimeout)
 		case a.used || a.gone:
 		case cfg.Early > 0:
 			x.early = append(x.early, a.id+" early")
@@ -76,11 +83,60 @@ func (x *expected) meet(cfg *Config, a, b *modelRow) {
 	} else if !a.used && ends && cfg.CompleteOn == EndUnmatched {
 		x.unmatchedA = append(x.unmatchedA, a.id)
 	}
-	if pairs {
-		x.pairs = append(x.pairs, a.id+"+"+b.id+suffix)
-		a.used = true
-	}
 	a.gone = ends || cfg.Cardinality == OneToOne
+	if pairs && cfg.Collect == CollectEager {
+		x.pairs = append(x.pairs, a.id+"+"+b.id+suffix)
+	}
+	if cfg.Collect == CollectEager {
+		a.used = a.used || pairs
+		return
+	}
+	x.collect(cfg, a, b, pairs, suffix)
+}
+
+// collect keeps a B with its A and lets the group out if that completes it, or an end does (rules 18 and 19).
+func (x *expected) collect(cfg *Config, a, b *modelRow, pairs bool, suffix string) {
+	full := false
+	if pairs {
+		if !a.used {
+			a.suffix = suffix
+		}
+		a.group, a.used = append(a.group, b), true
+		full = cfg.Collect == CollectCount && len(a.group) == int(a.wanted) || cfg.Collect == CollectMarker && b.marks
+	}
+	if a.used && (full || a.gone) {
+		x.out(cfg, a, full || cfg.Collect == CollectTimeout)
+		a.gone = true
+	}
+}
+
+// matchCount is what the counter of matches says in the end.
+func (x *expected) matchCount(cfg *Config) uint64 {
+	if cfg.Collect != CollectEager {
+		return uint64(x.matches)
+	}
+	return uint64(len(x.pairs))
+}
+
+// out is one group.
+func (x *expected) out(cfg *Config, a *modelRow, complete bool) {
+	slices.SortFunc(a.group, func(p, q *modelRow) int {
+		return cmp.Or(cmp.Compare(p.time, q.time), cmp.Compare(p.part, q.part), cmp.Compare(p.offset, q.offset))
+	})
+	var ids []string
+	for _, b := range a.group {
+		ids = append(ids, b.id)
+	}
+	wanted := a.wanted
+	if cfg.Collect != CollectCount {
+		wanted = 0
+	}
+	x.pairs = append(x.pairs, groupText(a.id, ids, complete, wanted, a.suffix))
+	x.matches += len(ids)
+}
+
+func groupText(a string, bs []string, complete bool, wanted uint32, suffix string) string {
+	return fmt.Sprintf("%s[%s] %v %d%s", a, strings.Join(bs, " "), complete, wanted, suffix)
 }
 
 // accept gives the records of a side their fates (rule 9), partition by partition.
@@ -139,6 +195,9 @@ func randomLoad(r *rand.Rand, n int) *load {
 	if r.IntN(3) == 0 {
 		c.CompleteOn = Ending(1 + r.IntN(3))
 	}
+	if c.Cardinality == OneToMany && r.IntN(2) == 0 {
+		c.Collect = Collect(1 + r.IntN(3))
+	}
 	c.MaxSpread = c.Before + c.Grace + 1 + r.Int64N(100)
 	c.Width = leastWidth(c) + r.Int64N(2)*r.Int64N(200)
 	hash := r.IntN(3)
@@ -185,7 +244,8 @@ func randomPart(r *rand.Rand, c *Config, id int32, n int, span int64, key func()
 		if r.IntN(200) == 0 {
 			now += r.Int64N(20 * c.Width)
 		}
-		e := event{time: max(0, now-r.Int64N(3)*c.Grace/2-r.Int64N(2)*r.Int64N(3)), key: fmt.Sprintf("k%02d", key()), offset: offset, ends: r.IntN(5) == 0}
+		e := event{time: max(0, now-r.Int64N(3)*c.Grace/2-r.Int64N(2)*r.Int64N(3)), key: fmt.Sprintf("k%02d", key()), offset: offset, ends: r.IntN(5) == 0,
+			marks: r.IntN(4) == 0, wanted: uint32(r.IntN(4))}
 		switch r.IntN(40) {
 		case 0:
 			e.fate = NullKey

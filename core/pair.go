@@ -68,8 +68,7 @@ func (t *Task) pairOne(ref Ref, pos uint32, cands []candidate) (met bool, err er
 	if err != nil || found.entry == nil {
 		return false, err
 	}
-	t.meet(found, ref, pos)
-	return true, nil
+	return true, t.meet(found, ref, pos)
 }
 
 // touchAhead is how many candidates are read in one go before they are looked at one by one: rows in arenas are cold, and these
@@ -110,18 +109,17 @@ type found struct {
 }
 
 // meet is what becomes of a B and an A that it found: a pair, in most joins.
-func (t *Task) meet(f found, ref Ref, pos uint32) {
+func (t *Task) meet(f found, ref Ref, pos uint32) error {
 	m := Match{Ref: ref, pos: pos, Entry: f.entry}
 	if t.plain {
 		t.ring.Use(f.bucket, f.row)
 		t.matches = append(t.matches, m)
-		return
+		return nil
 	}
 	first := !f.bucket.Used(f.row)
 	ends := t.cfg.CompleteOn != EndNever && ref.Chunk.FlagsOf(ref.Row)&Ends != 0
 	if pairs := !ends || t.cfg.CompleteOn == EndPair; !pairs {
-		t.endWithout(f, m, first)
-		return
+		return t.endWithout(f, m, first)
 	}
 	if first && t.cfg.Early > 0 {
 		m.Kind = t.correction(f, ref)
@@ -129,17 +127,36 @@ func (t *Task) meet(f found, ref Ref, pos uint32) {
 	if t.marks {
 		t.ring.Use(f.bucket, f.row)
 	}
+	if t.groups != nil {
+		return t.collectB(f, ref, m.Kind, first, ends)
+	}
 	if ends {
 		t.ring.End(f.bucket, f.row)
 	}
 	t.matches = append(t.matches, m)
+	return nil
+}
+
+// collectB keeps a B with its A (rule 19), and ends the A if that makes its group complete, or the B does.
+func (t *Task) collectB(f found, ref Ref, kind MatchKind, first, ends bool) error {
+	out, err := t.groups.meet(f, ref, kind, first)
+	if err == nil && ends && !out {
+		out, err = true, t.groups.end(f)
+	}
+	if out {
+		t.ring.End(f.bucket, f.row)
+	}
+	return err
 }
 
 // endWithout ends an A by a B that gives no pair (rule 18): its null row comes now, if it has one coming.
-func (t *Task) endWithout(f found, m Match, first bool) {
+func (t *Task) endWithout(f found, m Match, first bool) error {
 	t.ring.End(f.bucket, f.row)
 	if !first {
-		return
+		if t.groups != nil {
+			return t.groups.end(f)
+		}
+		return nil
 	}
 	late, out := t.tooLate(f, m.Ref)
 	switch {
@@ -150,6 +167,7 @@ func (t *Task) endWithout(f found, m Match, first bool) {
 		m.Kind = NullOnly
 		t.matches = append(t.matches, m)
 	}
+	return nil
 }
 
 // correction is what the first pair of an A says of its null row (rule 17).

@@ -43,7 +43,7 @@ func (t *Task) wants(kind int) bool {
 	if kind == atEarly {
 		return t.cfg.Early > 0
 	}
-	return t.cfg.WantA && t.cfg.Early == 0
+	return t.cfg.WantA && t.cfg.Early == 0 || t.groups != nil
 }
 
 // releases says whether an event may come out for the time alone.
@@ -99,22 +99,37 @@ func (t *Task) releaseBelow(l Limits) {
 
 // release lets go what the limits allow, or as much of it as fits into one output: then it is busy.
 func (t *Task) release() error {
+	g := t.groups
+	if g != nil {
+		t.rel.early = g.lateNulls(t.rel.early, t.rel.due[atClose])
+		if err := g.release(); err != nil || g.busy() {
+			return err
+		}
+	}
+	full, err := t.releaseBuckets()
+	if err == nil && g != nil {
+		err = g.release()
+	}
+	t.rel.busy = full || g != nil && g.busy()
+	return err
+}
+
+// releaseBuckets lets go what is below the limits, up to a full output.
+func (t *Task) releaseBuckets() (full bool, err error) {
 	for kind, limit := range t.rel.due {
 		if !t.wants(kind) {
 			continue
 		}
 		for _, b := range t.startingBelow(limit) {
-			full, err := t.releaseBucket(kind, b, limit)
-			if err != nil {
-				return fmt.Errorf("closing bucket %d: %w", b.Epoch, err)
+			if full, err = t.releaseBucket(kind, b, limit); err != nil {
+				return false, fmt.Errorf("closing bucket %d: %w", b.Epoch, err)
 			}
 			if full {
-				return nil
+				return true, nil
 			}
 		}
 	}
-	t.rel.busy = false
-	return nil
+	return false, nil
 }
 
 // startingBelow lists the buckets whose first possible event is below a limit, by time.
@@ -265,23 +280,33 @@ func (t *Task) letGoRAM(kind int, b *buckets.Bucket, r *release, limit int64) (f
 	return full
 }
 
-// out puts out one A, if it has not paired.
+// out puts out one A: its null row, if it has not paired, or its group.
 func (t *Task) out(kind int, b *buckets.Bucket, row uint32, entry []byte) {
 	switch {
-	case b.Used(row) || b.Ended(row):
+	case b.Ended(row):
 	case kind == atEarly:
-		t.rel.early = append(t.rel.early, entry)
-	default:
+		if !b.Used(row) {
+			t.rel.early = append(t.rel.early, entry)
+		}
+	case b.Used(row):
+		if t.groups != nil {
+			t.groups.due(b.Epoch, entry)
+		}
+	case t.cfg.WantA && t.cfg.Early == 0:
 		t.rel.closed = append(t.rel.closed, entry)
 	}
 }
 
 // full says that this part of the batch's output is large enough.
 func (t *Task) full() bool {
-	return len(t.matches)+len(t.rel.early)+len(t.rel.closed) >= MaxMatches
+	n := len(t.matches) + len(t.rel.early) + len(t.rel.closed)
+	if t.groups != nil {
+		n += t.groups.queued()
+	}
+	return n >= MaxMatches
 }
 
-// foreseen has the helper read what will be due soon, so that a batch need not wait for it: an eighth of a bucket ahead.
+// foreseeReleases has the helper read what will be due soon, so that a batch need not wait for it: an eighth of a bucket ahead.
 func (t *Task) foreseeReleases() {
 	for kind, limit := range t.rel.let {
 		if !t.wants(kind) {

@@ -138,7 +138,7 @@ func TestRestartAnywhere(t *testing.T) {
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want := expect(&l.cfg, src)
-		stores, sink := memStores(l.tasks), &joined{}
+		stores, sink := memStores(l.tasks*l.cfg.RingsPerTask()), &joined{}
 		src.rewind = r.IntN(2) * r.IntN(20)
 		far := 1 + r.IntN(100)
 		var story []string
@@ -163,7 +163,7 @@ func TestRestartAnywhere(t *testing.T) {
 			t.Fatalf("fates\n got %v\nwant %v", c.Fates, want.fates)
 		}
 		checkEarlyCounts(t, &c, sink)
-		if c.Matches != uint64(len(want.pairs)) || c.UnmatchedA != uint64(len(want.unmatchedA)) || c.UnmatchedB != uint64(len(want.unmatchedB)) ||
+		if c.Matches != want.matchCount(&l.cfg) || c.UnmatchedA != uint64(len(want.unmatchedA)) || c.UnmatchedB != uint64(len(want.unmatchedB)) ||
 			c.Tasks.Probes != want.fates[B][Accepted] {
 			t.Fatalf("%d matches, %d and %d unmatched, %d probes are counted", c.Matches, c.UnmatchedA, c.UnmatchedB, c.Tasks.Probes)
 		}

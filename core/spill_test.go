@@ -39,7 +39,7 @@ func TestSpill(t *testing.T) {
 			check := func(e *Engine) error {
 				batches++
 				task := e.tasks[0]
-				open, writing, _ := task.arenas()
+				open, writing, _, _ := task.arenas()
 				if room := max(limit-task.filterBytes(), limit/8); open+writing > room {
 					t.Errorf("batch %d: arenas of %d + %d bytes, the limit leaves them %d", batches, open, writing, room)
 				}

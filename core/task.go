@@ -34,6 +34,7 @@ type Task struct {
 	probes   []buckets.Probe
 	cands    []candidate
 	win      windows
+	groups   *groups // of collected B; nil: none are
 	asks     asking
 	rel      releaseState
 	side     Side // that it stores: Config's A, or with ProbeWait in a task of its own its B
@@ -129,6 +130,9 @@ func (t *Task) forget() {
 	clear(t.matches) // they point into chunks
 	t.matches, t.copies = t.matches[:0], t.copies[:0]
 	t.rel.early, t.rel.closed = t.rel.early[:0], t.rel.closed[:0]
+	if t.groups != nil {
+		t.groups.begin()
+	}
 }
 
 // more says that the batch has not given everything yet.
@@ -175,6 +179,7 @@ func (t *Task) storeAll(rows []slice, paired bool) error {
 	var bucket *buckets.Bucket
 	var index *fusefilter.OpenIndex
 	epoch := int64(noEpoch)
+	counts := t.groups != nil && t.cfg.Collect == CollectCount
 	n := 0
 	for _, s := range rows {
 		c := s.chunk
@@ -187,6 +192,9 @@ func (t *Task) storeAll(rows []slice, paired bool) error {
 					return err
 				}
 				epoch, bucket, index = now, b, x
+			}
+			if counts {
+				e.Wanted = c.Wanted[row]
 			}
 			h := t.hashAt(s, i)
 			at, err := t.ring.Append(bucket, h, &e)
@@ -375,7 +383,7 @@ func byEpoch(x, y *buckets.Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) }
 // commit journals the batch; with one task the commit record goes with it.
 func (t *Task) commit(n uint64, record []byte) error {
 	start := time.Now()
-	err := t.ring.Commit(n, record)
+	err := t.journal(n, record)
 	t.releasedUpTo()
 	took := time.Since(start)
 	// Shared out by bytes: what the journal holds of A, and what it holds of pairs.
@@ -389,10 +397,27 @@ func (t *Task) commit(n uint64, record []byte) error {
 	return err
 }
 
+// journal makes the batch durable. With groups two stores journal, and then the record says that both have.
+func (t *Task) journal(n uint64, record []byte) error {
+	if t.groups == nil {
+		return t.ring.Commit(n, record)
+	}
+	if err := t.ring.Commit(n, nil); err != nil {
+		return err
+	}
+	if err := t.groups.commit(n, nil); err != nil || record == nil {
+		return err
+	}
+	return t.ring.WriteCommit(record)
+}
+
 // undo goes back to the last commit: what the batch stored and used is as it was.
 func (t *Task) undo() {
 	t.asks.busy = false
 	t.undoRelease()
+	if t.groups != nil {
+		t.groups.undo()
+	}
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)
 		x := t.index[slot]

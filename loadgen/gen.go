@@ -13,16 +13,16 @@ import (
 type Gen struct {
 	cfg    Config
 	a, b   side
-	dup    strata // of the odd B that are not late: duplicates; what is left is expired
+	dup    strata    // of the odd B that are not late: duplicates; what is left is expired
 	pairs  []pairing // of each B of a key
 	as     int64     // A of a key
 	units  int64     // keys whose A are all among the nA
-	hot    *hot  // nil: no key is
-	first  int64 // A indexes before B 0
-	left   int64 // of these, the ones that are left out (see steady.go)
-	lead   int64 // A that come after a B that may be their partner
+	hot    *hot      // nil: no key is
+	first  int64     // A indexes before B 0
+	left   int64     // of these, the ones that are left out (see steady.go)
+	lead   int64     // A that come after a B that may be their partner
 	nA, nB int64
-	after  int64  // ms
+	after  int64 // ms
 	ages   []int64
 	keys   keyMaker
 	tmplA  []template

@@ -72,7 +72,7 @@ func (s *state) readMark(mark any) (bool, error) {
 	return err == nil, err
 }
 
-// fits says whether a mark with so many tasks can be that of the databases that are there: there may be fewer, of a process
+// fits says whether a mark with so many databases can be that of those that are there: there may be fewer, of a process
 // that was killed while it made them, but not more. A mark without tasks stands for nothing, so what is there may go.
 func (s *state) fits(tasks int) bool {
 	have, err := filepath.Glob(filepath.Join(s.dir, taskDirs))
@@ -113,10 +113,10 @@ func (s *state) wipe() error {
 	return err
 }
 
-// openStores opens the database of each task.
-func (s *state) openStores(tasks int, cfg *config.Join) error {
-	s.shared = buckets.NewShared(buckets.SharedOptions{Memory: cfg.State.Memory, Tasks: tasks, Bloom: cfg.State.Filter == "bloom"})
-	for i := range tasks {
+// openStores opens n databases: one for each ring of each task.
+func (s *state) openStores(n int, cfg *config.Join) error {
+	s.shared = buckets.NewShared(buckets.SharedOptions{Memory: cfg.State.Memory, Tasks: n, Bloom: cfg.State.Filter == "bloom"})
+	for i := range n {
 		b, err := buckets.OpenRocks(s.taskDir(i), s.shared)
 		if err != nil {
 			return err
