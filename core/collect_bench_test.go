@@ -24,7 +24,7 @@ func newManyGroups(t testing.TB, how Collect, wanted uint32, n int) *manyGroups 
 	must(t, err)
 	own, err := buckets.NewRing(opt, newRocks(t, 1).open(t)[0], 0)
 	must(t, err)
-	m := &manyGroups{groups: newGroups(cfg, own, newHelper(cfg)), t: t, task: &Task{}}
+	m := &manyGroups{groups: newGroups(cfg, own, newHelper(cfg)), t: t, task: &Task{stats: &TaskStats{}}}
 	t.Cleanup(func() { must(t, m.close()) })
 	bucket, err := ring.Bucket(0)
 	must(t, err)

@@ -72,7 +72,7 @@ const rigWidth, rigSlots = 100, 5
 
 func newGroupRig(t testing.TB, r *rand.Rand, how Collect, open func() buckets.Backend) *groupRig {
 	rig := &groupRig{t: t, r: r, cfg: &Config{Width: rigWidth, Slots: rigSlots, Collect: how, Inline: true}, open: open,
-		aStore: &spoiling{buckets.NewMemBackend()}, task: &Task{}, now: &collected{as: map[int64]*modelA{}}, did: map[string]int{}}
+		aStore: &spoiling{buckets.NewMemBackend()}, task: &Task{stats: &TaskStats{}}, now: &collected{as: map[int64]*modelA{}}, did: map[string]int{}}
 	rig.last = rig.now.clone()
 	return rig
 }
@@ -550,6 +550,40 @@ func TestGroupsHot(t *testing.T) {
 				t.Fatalf("B %d is of time %d", i, at)
 			}
 		}
+	}
+}
+
+// TestGroupsReads: runs are asked only for a group that has B in them, and only once between two spills.
+func TestGroupsReads(t *testing.T) {
+	m := newManyGroups(t, CollectCount, 3, 10)
+	m.as, m.asked = m.as[:5], 0
+	m.ask(5)
+	m.spillAll()
+	old, young := m.as[0], m.as[:10][5:]
+	want := func(n uint64, what string) {
+		t.Helper()
+		if m.stats.Lookups != n {
+			t.Fatalf("%d lookups after %s, want %d", m.stats.Lookups, what, n)
+		}
+	}
+	meet := func(f found, row uint32, first, out bool) {
+		t.Helper()
+		if got, err := m.meet(f, Ref{m.b, row}, 0, first); err != nil || got != out {
+			t.Fatalf("out is %v, %v", got, err)
+		}
+	}
+	for _, f := range young { // three B each, which lie in RAM
+		for i := range uint32(3) {
+			meet(f, i, i == 0, i == 2)
+		}
+	}
+	want(0, "groups of which no run has a B")
+	meet(old, 1, false, false)
+	want(1, "the second B of a group that was spilled")
+	meet(old, 2, false, true)
+	want(2, "its third, which takes the group")
+	if n := len(m.take.full[5].B); n != 3 {
+		t.Fatalf("%d B in the group of RAM and a run", n)
 	}
 }
 
