@@ -55,6 +55,8 @@ type groups struct {
 	lateA copies  // their entries
 	take  taking
 	stats groupStats
+
+	syncing bool
 }
 
 // groupStats count since the task was made.

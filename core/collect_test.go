@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -355,7 +356,7 @@ func (rig *groupRig) between() {
 		}
 		_, err := rig.ring.DropBelow(rig.floor)
 		must(rig.t, err)
-		must(rig.t, rig.g.maintain(rig.floor))
+		must(rig.t, rig.g.maintain(rig.floor, time.Time{}))
 		rig.last = rig.now.clone()
 		rig.did["drops"]++
 	}
@@ -411,7 +412,7 @@ func (rig *groupRig) run(steps int) {
 	}
 	rig.commit()
 	rig.closeSome(1)
-	must(rig.t, rig.g.maintain(rig.floor+2*rigSlots))
+	must(rig.t, rig.g.maintain(rig.floor+2*rigSlots, time.Time{}))
 	if l := rig.g.levels(); l.Pending != 0 || l.DiskBytes != 0 || l.IndexBytes != 0 {
 		rig.t.Fatalf("all is over, and there is left: %+v", l)
 	}
@@ -585,6 +586,44 @@ func TestGroupsReads(t *testing.T) {
 	if n := len(m.take.full[5].B); n != 3 {
 		t.Fatalf("%d B in the group of RAM and a run", n)
 	}
+}
+
+// syncs counts how often a log was synced.
+type syncs struct {
+	buckets.Backend
+	n int
+}
+
+func (s *syncs) SyncLog() error {
+	s.n++
+	return s.Backend.SyncLog()
+}
+
+// TestGroupsSync: with SyncInterval the log of collected B is synced about once a second, and not twice at a time.
+func TestGroupsSync(t *testing.T) {
+	store := &syncs{Backend: buckets.NewMemBackend()}
+	cfg := &Config{Width: rigWidth, Slots: rigSlots, Inline: true}
+	ring, err := buckets.NewRing(buckets.Options{Width: rigWidth, Slots: rigSlots, Sync: buckets.SyncInterval}, store, 0)
+	must(t, err)
+	g := newGroups(cfg, ring, newHelper(cfg))
+	now := time.Unix(1_700_000_000, 0)
+	at := func(after time.Duration, want int) {
+		t.Helper()
+		now = now.Add(after)
+		must(t, g.maintain(0, now))
+		if store.n != want {
+			t.Fatalf("synced %d times, want %d", store.n, want)
+		}
+	}
+	at(0, 1)
+	at(2*time.Second, 1) // the first has not been taken in
+	must(t, g.help.next(true).finish(nil))
+	at(0, 2)
+	must(t, g.help.next(true).finish(nil))
+	at(time.Second/2, 2)
+	at(time.Second/2, 3)
+	must(t, g.help.next(true).finish(nil))
+	must(t, g.close())
 }
 
 // TestGroupsLost: an A that says it has collected B, of which there are none, is an error that says what to do.
