@@ -12,7 +12,7 @@ import (
 func waitingLoad(r *rand.Rand, n int) *load {
 	l := randomLoad(r, n)
 	c := &l.cfg
-	c.Probe, c.Early, c.Retract, c.CompleteOn = ProbeWait, 0, false, EndNever
+	c.Probe, c.Early, c.Retract, c.CompleteOn, c.Collect = ProbeWait, 0, false, EndNever, CollectEager
 	if c.Cardinality == ManyToMany {
 		return l
 	}

@@ -99,7 +99,8 @@ func (g *groups) collector(epoch int64, entry []byte) (c collector, err error) {
 	binary.BigEndian.PutUint64(c.id[4:], uint64(a.Offset))
 	c.wanted = a.Wanted
 	if g.hash != nil {
-		c.hash = g.hash(c.id[:])
+		copy(g.key[:], c.id[:]) // what a variable is called with would be on the heap
+		c.hash = g.hash(g.key[:ownerSize])
 	} else {
 		c.hash = hashOfA(c.id[:], a.Time-epoch*g.cfg.Width, g.cfg.Width)
 	}

@@ -67,8 +67,28 @@ func (j *groupDrop) finish(t *Task) error {
 	return j.err
 }
 
-// maintain comes between batches, when the last one is committed: epochs below floor are over, as those of the A are.
-func (g *groups) maintain(floor int64) error {
+// groupSync makes the log of collected B outlive a power cut.
+type groupSync struct {
+	timed
+	g    *groups
+	sync *buckets.SyncJob
+	err  error
+}
+
+func (j *groupSync) run(*helper) {
+	defer j.since(time.Now())
+	j.err = j.sync.Run()
+}
+
+// finish implements job.
+func (j *groupSync) finish(*Task) error {
+	j.g.syncing = false
+	return j.err
+}
+
+// maintain comes between batches, when the last one is committed: epochs below floor are over, as those of the A are. Call it
+// before the task starts to sync its own log, which has the commit record or is synced before that.
+func (g *groups) maintain(floor int64, now time.Time) error {
 	for slot := range g.cfg.Slots {
 		b := g.ring.AtSlot(slot)
 		if b == nil || b.Epoch >= floor {
@@ -87,6 +107,12 @@ func (g *groups) maintain(floor int64) error {
 	}
 	if len(drops) > 0 {
 		g.help.start(&groupDrop{drops: drops})
+	}
+	if !g.syncing {
+		if j := g.ring.StartSync(now); j != nil {
+			g.syncing = true
+			g.help.start(&groupSync{g: g, sync: j})
+		}
 	}
 	return g.ring.Maintain()
 }
@@ -117,36 +143,6 @@ func (g *groups) spill(b *buckets.Bucket) {
 	g.part[b.Slot] = partIndex{g.index[b.Slot], seal.Base()}
 	g.index[b.Slot] = nil
 	g.help.start(&groupSpill{g: g, seal: seal})
-}
-
-// groupSync makes the log of collected B outlive a power cut.
-type groupSync struct {
-	timed
-	g    *groups
-	sync *buckets.SyncJob
-	err  error
-}
-
-func (j *groupSync) run(*helper) {
-	defer j.since(time.Now())
-	j.err = j.sync.Run()
-}
-
-// finish implements job.
-func (j *groupSync) finish(*Task) error {
-	j.g.syncing = false
-	return j.err
-}
-
-// startSync has the log synced when that is due.
-func (g *groups) startSync(now time.Time) {
-	if g.syncing {
-		return
-	}
-	if j := g.ring.StartSync(now); j != nil {
-		g.syncing = true
-		g.help.start(&groupSync{g: g, sync: j})
-	}
 }
 
 // groupLevels are what there is now.

@@ -32,10 +32,11 @@ type job interface {
 
 // maxSeals is how many seals may be open when a batch ends: with more the task waits, so that a backlog of them (a dump
 // is read far faster than a stream) cannot hold more arenas than that. One batch starts at most a run, a drop and a
-// filter for each slot, and lanes and a sync may be open besides, which is why the queues never fill up.
+// filter for each slot, of collected B a run for each and a drop, and lanes and two syncs may be open besides, which is why the
+// queues never fill up.
 const (
 	maxSeals = 3
-	maxQueue = maxSeals + 4*buckets.MaxSlots
+	maxQueue = maxSeals + 5*buckets.MaxSlots
 )
 
 func newHelper(cfg *Config) *helper {

@@ -148,10 +148,9 @@ func (t *Task) maintain(to Bounds) error {
 		return err
 	}
 	if t.groups != nil {
-		if err := t.groups.maintain(to.Floor); err != nil {
+		if err := t.groups.maintain(to.Floor, start); err != nil {
 			return err
 		}
-		t.groups.startSync(start)
 	}
 	t.sealable = to.Sealable
 	t.startSeals()

@@ -80,7 +80,7 @@ func (x *expected) meet(cfg *Config, a, b *modelRow) {
 			x.early = append(x.early, a.id+" retract")
 		}
 		suffix = " corrected"
-	} else if !a.used && ends && cfg.CompleteOn == EndUnmatched {
+	} else if !a.used && ends && cfg.CompleteOn == EndUnmatched && cfg.WantA {
 		x.unmatchedA = append(x.unmatchedA, a.id)
 	}
 	a.gone = ends || cfg.Cardinality == OneToOne

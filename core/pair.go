@@ -41,7 +41,9 @@ func (t *Task) pair() error {
 			t.vain(a.rows, a.next, int(pos))
 			a.next = int(pos) + 1
 		}
-		a.cand = end
+		if a.cand = end; t.groups != nil && t.groups.isFull() {
+			return nil
+		}
 	}
 	if t.cfg.WantB {
 		t.vain(a.rows, a.next, len(t.hashes))
@@ -163,7 +165,7 @@ func (t *Task) endWithout(f found, m Match, first bool) error {
 	case out:
 	case late:
 		t.rel.early = append(t.rel.early, f.entry)
-	case t.cfg.CompleteOn == EndUnmatched:
+	case t.cfg.CompleteOn == EndUnmatched && t.cfg.WantA:
 		m.Kind = NullOnly
 		t.matches = append(t.matches, m)
 	}

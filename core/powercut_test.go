@@ -119,7 +119,7 @@ func TestPowerCut(t *testing.T) {
 		t.Logf("sync mode %d, %s", mode, l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want, sink := expect(&l.cfg, src), &joined{}
-		stores := make([]*frail, l.tasks)
+		stores := make([]*frail, l.tasks*l.cfg.RingsPerTask())
 		for i := range stores {
 			stores[i] = newFrail()
 		}
@@ -130,7 +130,7 @@ func TestPowerCut(t *testing.T) {
 			if life > 25 {
 				n = 1 << 40
 			}
-			disks := make([]buckets.Backend, l.tasks)
+			disks := make([]buckets.Backend, len(stores))
 			for i, s := range stores {
 				disks[i] = s
 			}
@@ -140,7 +140,7 @@ func TestPowerCut(t *testing.T) {
 				done = true
 				continue
 			case life > 0 && strings.Contains(err.Error(), "a power cut"):
-				if refused++; l.tasks == 1 || mode == buckets.SyncBatch {
+				if refused++; len(stores) == 1 || mode == buckets.SyncBatch {
 					t.Fatalf("life %d: %v", life, err)
 				}
 				return

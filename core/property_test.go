@@ -130,7 +130,7 @@ func TestPropertyOrder(t *testing.T) {
 	eachSeed(t, 20, func(t *testing.T, r *rand.Rand) {
 		l := randomLoad(r, 800)
 		l.b = l.b[:1]
-		l.cfg.Hash, l.cfg.BatchSize = nil, 50+r.IntN(500)
+		l.cfg.Hash, l.cfg.BatchSize, l.cfg.Collect = nil, 50+r.IntN(500), CollectEager
 		var first []string
 		for tasks := 1; tasks <= 4; tasks++ {
 			sink, _ := runAll(t, &l.cfg, tasks, newScript(t, l.chunk, l.a, l.b))

@@ -300,8 +300,8 @@ func (t *Task) out(kind int, b *buckets.Bucket, row uint32, entry []byte) {
 // full says that this part of the batch's output is large enough.
 func (t *Task) full() bool {
 	n := len(t.matches) + len(t.rel.early) + len(t.rel.closed)
-	if t.groups != nil {
-		n += t.groups.queued()
+	if g := t.groups; g != nil {
+		return g.isFull() || n+g.queued() >= MaxMatches
 	}
 	return n >= MaxMatches
 }
