@@ -43,8 +43,8 @@ func DrawRules(rng *rand.Rand, cfg *Config) {
 	if cfg.Probe != Aligned {
 		return
 	}
-	if cfg.Cardinality == OneToMany && w.chance(0.6) {
-		cfg.Collect = pick(w, Collect{Mode: Timeout}, Collect{Mode: Count, Path: countPath}, Collect{Mode: Count, Path: countPath},
+	if cfg.Cardinality == OneToMany && w.chance(0.75) {
+		cfg.Collect = pick(w, Collect{Mode: Timeout}, Collect{Mode: Count, Path: countPath},
 			Collect{Mode: Marker, Path: typePath, Equals: pick(w, watchedTexts...)})
 	}
 	if cfg.nulls('a') && cfg.After > time.Millisecond && w.chance(0.6) {
