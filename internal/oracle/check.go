@@ -91,6 +91,9 @@ func (e *Expected) order(outs []out) error {
 // canonical rewrites the key of an output line in the oracle's own escaping and leaves every other byte alone. What is not
 // an output line stays as it is.
 func canonical(line string) string {
+	if key, ok := strings.CutPrefix(line, `{"key":"`); ok && strings.IndexByte(key, '"') >= 0 && !strings.Contains(key[:strings.IndexByte(key, '"')], `\`) {
+		return line // most keys have nothing that could be escaped in another way
+	}
 	v, err := parseJSON([]byte(line))
 	if err != nil {
 		return line

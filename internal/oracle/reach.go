@@ -15,6 +15,11 @@ func (e *Expected) CheckReachable(lines []string) error {
 	if e.Exact || e.cfg.Probe != Aligned {
 		return e.CheckValid(lines)
 	}
+	return e.searchAll(lines)
+}
+
+// searchAll is CheckValid in words, and then the search in every set.
+func (e *Expected) searchAll(lines []string) error {
 	outs, err := e.valid(lines)
 	if err != nil {
 		return err

@@ -101,9 +101,6 @@ func (e *Expected) usage(outs []out) (*usage, error) {
 			if e.cfg.Cardinality == OneToOne && len(u.partners[o.a]) > 1 || o.kind == groupOut && len(u.partners[o.a]) > len(o.bs) {
 				return nil, fmt.Errorf("output line %s: a is used twice: %+v", o.text, *o.a)
 			}
-			if o.corrected && u.fixed[o.a] {
-				return nil, fmt.Errorf("output line %s: this A has two corrected pairs", o.text)
-			}
 			u.fixed[o.a] = u.fixed[o.a] || o.corrected
 		}
 	}

@@ -15,7 +15,7 @@ import (
 //
 // In most workloads a partitioner keeps the B of one key in one partition, so that the answer is exact; in the others B
 // compete across partitions. Every record has a unique id that each side keeps (or keeps as part of the whole value), as
-// CheckValid wants. Only what the rules decide without doubt is drawn. The format is "value", "kcat" or "rpk", for both
+// CheckValid wants. Every record has fields for the rules that look at one (workload_rules.go). Only what the rules decide without doubt is drawn. The format is "value", "kcat" or "rpk", for both
 // files. The same rng state gives the same workload.
 func RandomWorkload(rng *rand.Rand) (cfg Config, aFile, bFile []byte, format string) {
 	w := &workload{rng: rng}
@@ -46,6 +46,7 @@ type workload struct {
 	jumps      float64 // chance of a jump in time, per A
 	spaces     bool    // insignificant whitespace in payloads
 	crlf       bool
+	ends       float64 // chance of a B that may end its A, or of one that completes a group
 	repeats    float64 // chance that a partition is read again from a few records before, per record
 	scattered  map[string]bool
 	partitions map[string][]int32
@@ -77,6 +78,7 @@ func (w *workload) drawShape() {
 	w.spaces = w.chance(0.3)
 	w.crlf = w.chance(0.05)
 	w.repeats = pick(w, 0, 0.01, 0.05)
+	w.ends = pick(w, 0.05, 0.2, 0.5)
 	w.drawPartitions()
 }
 

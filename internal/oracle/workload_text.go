@@ -126,6 +126,7 @@ func (w *workload) raw(s Side, d draft) rawRecord {
 	o.add("id", quote(d.id))
 	w.addKey(o, &r, s, d, key)
 	w.addTime(o, &r, s, d)
+	w.addWatched(o)
 	w.addRest(o)
 	text := o.text()
 	if malformed {
