@@ -56,7 +56,7 @@ type Chunk struct {
 	KeyOff    []uint32
 	Body      []byte
 	BodyOff   []uint32
-	// Flags of the rows, for joins that need them; nil: none.
+	// Flags of the rows, for joins that need them; empty: none.
 	Flags []RowFlags
 	// Wanted is how many B complete the group of an A (rule 19, collect: {count: …}), 0 if that is no whole number from 1 to
 	// MaxWanted; nil: there are no counts.
@@ -81,15 +81,15 @@ const (
 
 // flag sets a flag of a row.
 func (c *Chunk) flag(row uint32, f RowFlags) {
-	if c.Flags == nil {
-		c.Flags = make([]RowFlags, c.N)
+	if len(c.Flags) == 0 {
+		c.Flags = append(c.Flags, make([]RowFlags, c.N)...)
 	}
 	c.Flags[row] |= f
 }
 
 // FlagsOf are the flags of a row.
 func (c *Chunk) FlagsOf(row uint32) RowFlags {
-	if c.Flags == nil {
+	if len(c.Flags) == 0 {
 		return 0
 	}
 	return c.Flags[row]

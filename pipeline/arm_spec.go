@@ -31,6 +31,9 @@ const (
 // armFilters are the arms on our own state; each is the name of its filter.
 var armFilters = []string{"fuse16", "fuse8", "fuse32", "bloom", "none"}
 
+// armTypes are the arms on our own state that differ in what comes out; each is the type of its join.
+var armTypes = []string{"inner", "left", "right", "outer"}
+
 // armOrigin is where the values come from that make a profile an arm's.
 const armOrigin = "flag --arms"
 
@@ -38,7 +41,9 @@ const armOrigin = "flag --arms"
 const slowLimit = 1_000_000
 
 // ArmNames lists the names that --arms takes.
-func ArmNames() []string { return append(slices.Clone(armFilters), armMemory, armProjection, armNull) }
+func ArmNames() []string {
+	return slices.Concat(armFilters, armTypes, []string{armMemory, armProjection, armNull})
+}
 
 // ParseArms reads a value of --arms: names with commas between, each with a limit if it is to get fewer B (none:1M) or
 // with :all if it is to get all. Errors are *config.Error and name the nearest arm.
@@ -77,7 +82,9 @@ func armFault(format string, args ...any) error {
 }
 
 // onState says whether an arm joins on our own state, which outlives the process.
-func (a *Arm) onState() bool { return slices.Contains(armFilters, a.Name) }
+func (a *Arm) onState() bool {
+	return slices.Contains(armFilters, a.Name) || slices.Contains(armTypes, a.Name)
+}
 
 // profile is a profile with what makes the arm: the same workload, another way to join it.
 func (a *Arm) profile(of *config.Profile) (*config.Profile, error) {
@@ -95,6 +102,12 @@ func (a *Arm) profile(of *config.Profile) (*config.Profile, error) {
 		}
 	}
 	switch {
+	case slices.Contains(armTypes, a.Name):
+		set("type", a.Name)
+		if a.Name == "inner" || a.Name == "right" { // they have no null rows of A that could come early
+			set("early", "0s")
+			set("retract", "false")
+		}
 	case a.onState():
 		set("state.filter", a.Name)
 	case a.Name == armMemory:
@@ -112,7 +125,22 @@ func (a *Arm) profile(of *config.Profile) (*config.Profile, error) {
 	if err == nil {
 		err = p.Validate()
 	}
+	if err == nil && !a.onState() && a.Name != armNull {
+		err = joinsSimply(a.Name, p.Join)
+	}
 	return p, err
+}
+
+// joinsSimply refuses an arm that is a map in memory where the join asks for more than pairs.
+func joinsSimply(arm string, j *config.Join) error {
+	for key, other := range map[string]bool{"type": j.Type != "inner", "cardinality": j.Cardinality == "many-to-many", "probe": j.Probe != "aligned",
+		"collect": j.Collect.Mode != "eager", "complete_on": j.CompleteOn != nil} {
+		if other {
+			return armFault("--arms: %s knows inner joins of aligned B, one to one or to many, without groups and ends, and not this join's %s: leave it out",
+				arm, key)
+		}
+	}
+	return nil
 }
 
 // note is what a reader of the arm's figures should know.

@@ -75,7 +75,7 @@ func RunArms(ctx context.Context, ac ArmsConfig) (*results.Record, error) {
 	for _, a := range ac.Arms {
 		r.runs = append(r.runs, &armRun{Arm: a, note: a.note(ac.Profile.Load.BEvents)})
 	}
-	if _, err := newGenerator(ac.Profile); err != nil { // else each arm would say so
+	if err := r.check(); err != nil {
 		return nil, err
 	}
 	if err := r.planMemory(); err != nil {
@@ -101,6 +101,20 @@ func RunArms(ctx context.Context, ac ArmsConfig) (*results.Record, error) {
 		_ = ac.Save(rec) // the caller knows
 	}
 	return rec, nil
+}
+
+// check says what each arm would say.
+func (r *armsRun) check() error {
+	for _, a := range r.runs {
+		p, err := a.profile(r.Profile)
+		if err != nil {
+			return err
+		}
+		if _, err := newGenerator(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *armsRun) run(ctx context.Context) error {

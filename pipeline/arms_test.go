@@ -137,7 +137,7 @@ func TestArmProfile(t *testing.T) {
 			}
 		}
 		want := map[string]string{"fuse16": "", "memory": "join.a.store=full,join.state.filter=none", "memory-projection": "join.state.filter=none",
-			"null": "join.state.filter=none"}
+			"null": "join.state.filter=none", "inner": "", "left": "join.type=left", "right": "join.type=right", "outer": "join.type=outer"}
 		expected, known := want[name]
 		if !known {
 			expected = "join.state.filter=" + name
@@ -145,6 +145,44 @@ func TestArmProfile(t *testing.T) {
 		if got := strings.Join(changed, ","); got != expected {
 			t.Errorf("%s changes %q, want %q", name, got, expected)
 		}
+	}
+}
+
+// TestArmsOfTypes: what comes out of one workload by each type of join, each right, and the first the yardstick of what an A
+// costs. A type without null rows of A has none that come early.
+func TestArmsOfTypes(t *testing.T) {
+	p := armProfile(t)
+	for _, set := range [][2]string{{"type", "left"}, {"early", "2m"}, {"retract", "true"}, {"load.pending", "2k"}, {"load.ages", "[1m, 4m]"}, {"load.b_rate", "20"}} {
+		if err := p.Set(set[0], set[1], "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arms, err := ParseArms("inner,left,right,outer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range arms {
+		q, err := a.profile(p)
+		if err != nil || q.Join.Type != a.Name || (q.Join.Early > 0) != (a.Name == "left" || a.Name == "outer") || (q.Join.Early > 0) != q.Join.Retract {
+			t.Errorf("%s: type %s, early %v, retract %v, %v", a.Name, q.Join.Type, q.Join.Early, q.Join.Retract, err)
+		}
+	}
+	rec, err := RunArms(context.Background(), ArmsConfig{Profile: p, Name: "test", Arms: arms, Summary: true, Command: armCommand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.Verdict.Status != results.StatusOK || len(rec.Arms) != len(arms) {
+		t.Fatalf("verdict %+v", rec.Verdict)
+	}
+	for i := range rec.Arms {
+		a := &rec.Arms[i]
+		if !a.Complete || a.Missing == nil || *a.Missing+*a.Spurious+*a.Duplicated != 0 || a.Matches == 0 || a.NsPerA == nil || *a.NsPerA <= 0 {
+			t.Errorf("arm %+v", *a)
+		}
+	}
+	_, err = RunArms(context.Background(), ArmsConfig{Profile: p, Arms: []Arm{{Name: "left"}, {Name: "memory"}}, Command: armCommand})
+	if err == nil || !strings.Contains(err.Error(), "memory knows inner joins") || !strings.Contains(err.Error(), "not this join's type") {
+		t.Errorf("a map for a left join: %v", err)
 	}
 }
 

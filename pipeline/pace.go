@@ -354,7 +354,7 @@ func (p *pacer) view(q *pacedPart, n int) *core.Chunk {
 	v.Chunk = core.Chunk{Side: c.Side, Part: c.Part, Partition: c.Partition, N: n,
 		Fate: c.Fate[from:to], Time: c.Time[from:to], Offset: c.Offset[from:to], Place: c.Place[from : to+1],
 		Keys: c.Keys, KeyOff: c.KeyOff[from : to+1], Body: c.Body, BodyOff: c.BodyOff[from : to+1], Owner: v}
-	if c.Flags != nil {
+	if len(c.Flags) > 0 {
 		v.Flags = c.Flags[from:to]
 	}
 	if c.Wanted != nil {

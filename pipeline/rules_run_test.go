@@ -87,6 +87,7 @@ func mustBench(t *testing.T, ctx context.Context, bc BenchConfig, h func(*bench)
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.hooks.quick = true
 	h(b)
 	rec, err := b.run(ctx)
 	if err != nil {

@@ -88,8 +88,20 @@ func truthSentence(rec *Record) string {
 	if t == nil {
 		return fmt.Sprintf("%s pairs; not checked, for no truth is known of this input", Count(rec.Join.Matches))
 	}
-	return fmt.Sprintf("%s pairs expected: %s missing, %s spurious, %s duplicated; %s false negatives of the filter",
-		Count(t.ExpectedMatches), Count(t.Missing), Count(t.Spurious), Count(t.Duplicated), Count(rec.Join.Filter.FalseNegatives))
+	return fmt.Sprintf("%s expected: %s missing, %s spurious, %s duplicated; %s false negatives of the filter",
+		expectedLines(t), Count(t.Missing), Count(t.Spurious), Count(t.Duplicated), Count(rec.Join.Filter.FalseNegatives))
+}
+
+// expectedLines names the pairs, and of other lines those that there are to be.
+func expectedLines(t *Truth) string {
+	text := Count(t.ExpectedMatches) + " pairs"
+	if n := t.ExpectedUnmatchedA + t.ExpectedUnmatchedB; n > 0 {
+		text += ", " + Count(n) + " null rows"
+	}
+	if t.ExpectedGroups > 0 {
+		text += ", " + Count(t.ExpectedGroups) + " groups"
+	}
+	return text
 }
 
 func (p *page) thresholds(rec *Record) {
@@ -180,6 +192,15 @@ func (p *page) matches(rec *Record) {
 	rows := [][]string{{"B that asked", Count(j.Probes), ""}}
 	if t := j.Truth; t != nil {
 		rows = append(rows, []string{"pairs expected", Count(t.ExpectedMatches), orDash(t.ExpectedMatchRatio, Percent)})
+		for _, line := range []struct {
+			name string
+			n    int64
+		}{{"null rows of A expected", t.ExpectedUnmatchedA}, {"null rows of B expected", t.ExpectedUnmatchedB}, {"groups expected", t.ExpectedGroups},
+			{"pairs missed, A came later", t.Missed}} {
+			if line.n > 0 {
+				rows = append(rows, []string{line.name, Count(line.n), ""})
+			}
+		}
 	}
 	rows = append(rows, []string{"pairs found", Count(j.Matches), orDash(j.MatchRatio, Percent)})
 	if t := j.Truth; t != nil {

@@ -111,8 +111,8 @@ func TestTextSaysWhatIsWrong(t *testing.T) {
 		!strings.Contains(text, "\n\nINCORRECT  (exit code 4)\n    quick · after the rewrite") {
 		t.Errorf("starts with %q", text[:40])
 	}
-	for _, want := range []string{"✗ expected pairs that are missing: 1,003",
-		"✗ pairs that came out and were not expected: 2", "✗ pairs that came out once too often: 1", "(false negatives): 3",
+	for _, want := range []string{"✗ expected lines that are missing: 1,003",
+		"✗ lines that came out and were not expected: 2", "✗ lines that came out once too often: 1", "(false negatives): 3",
 		"✗ B: 5,000,004 records were read and 5,000,000 have a fate", "✗ cost.ns_per_b<50", "✗ threshold cost.ns_per_b<50 failed: 81.04", "the generator was the limit",
 		"! the filter errs more often than predicted", "! RocksDB was compiled with assertions"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {

@@ -112,13 +112,13 @@ func incorrectness(rec *Record) []Finding {
 	j, complete := &rec.Join, rec.Run.Complete
 	if t := j.Truth; t != nil {
 		if t.Missing != 0 && complete {
-			wrong("expected pairs that are missing: %s", Count(t.Missing))
+			wrong("expected lines that are missing: %s", Count(t.Missing))
 		}
 		if t.Spurious != 0 {
-			wrong("pairs that came out and were not expected: %s", Count(t.Spurious))
+			wrong("lines that came out and were not expected: %s", Count(t.Spurious))
 		}
 		if t.Duplicated != 0 {
-			wrong("pairs that came out once too often: %s", Count(t.Duplicated))
+			wrong("lines that came out once too often: %s", Count(t.Duplicated))
 		}
 	}
 	if n := j.Filter.FalseNegatives; n != 0 {

@@ -201,7 +201,7 @@ func TestArmsWrongTruth(t *testing.T) {
 	p := newBenchPlace(t)
 	t.Setenv(forgetful, "1")
 	rec := p.arms(results.ExitIncorrect, "fuse16,memory")
-	if rec.Verdict.Status != results.StatusIncorrect || !strings.Contains(strings.Join(rec.Verdict.Reasons, "\n"), "arm memory: expected pairs that are missing: 1") {
+	if rec.Verdict.Status != results.StatusIncorrect || !strings.Contains(strings.Join(rec.Verdict.Reasons, "\n"), "arm memory: expected lines that are missing: 1") {
 		t.Errorf("verdict %+v", rec.Verdict)
 	}
 	if a := armOf(t, rec, "memory"); *a.Missing != 1 {
