@@ -20,6 +20,10 @@ type gatePart struct {
 	ended bool
 	// settled: the head is a record in time with a time, so that it may count in the watermark.
 	settled bool
+	// Of a live source, in the gate's own time (gate_time.go):
+	came   int64 // when its last chunk came
+	silent int64 // since when it has nothing to read; off: it has
+	idle   bool
 }
 
 func (p *gatePart) headTime() int64 { return p.chunk.Time[p.at] }
@@ -46,9 +50,10 @@ type batch struct {
 	starved bool       // a partition had no record yet (ErrNotYet)
 	rejects []Reject
 	nulls   []Reject
-	closed  []Ref    // A whose time is over on arrival: accepted, stored nowhere
-	done    []*Chunk // chunks of which this batch took the last row
-	wm      [2]int64 // watermarks after it
+	closed  []Ref     // A whose time is over on arrival: accepted, stored nowhere
+	done    []*Chunk  // chunks of which this batch took the last row
+	behind  [2]uint64 // accepted behind their side's watermark (rule 8)
+	wm      [2]int64  // watermarks after it
 	read    [2][fates]uint64
 }
 
@@ -58,7 +63,7 @@ func (b *batch) reset() {
 	}
 	b.starved = false
 	b.n, b.rejects, b.nulls, b.closed, b.done = 0, b.rejects[:0], b.nulls[:0], b.closed[:0], b.done[:0]
-	b.read = [2][fates]uint64{}
+	b.read, b.behind = [2][fates]uint64{}, [2]uint64{}
 }
 
 // admit adds a row to its chunk's slice.
@@ -72,23 +77,30 @@ type Gate struct {
 	src   Source
 	parts [2][]gatePart
 	wm    [2]int64
+	idle  [2]bool // sides that are idle as a whole
+	time  liveTime
 	// Of the sides that wait, between batches:
-	floor  [2]int64   // epochs below are over
-	closed [2]int64   // times below are closed (rule 10)
-	live   [2][]int64 // by slot: the epoch that has entries, or noEpoch
+	floor    [2]int64   // epochs below are over
+	sealable [2]int64   // buckets of epochs below take no more events
+	closed   [2]int64   // times below are closed (rule 10)
+	live     [2][]int64 // by slot: the epoch that has entries, or noEpoch
+	// back: by the epoch of a bucket, how many epochs before it the earliest event is that waits in it (rule 8); 0 if absent.
+	back [2]map[int64]int64
 }
 
 const noEpoch = math.MinInt64
 
 func newGate(cfg *Config, src Source) *Gate {
-	g := &Gate{cfg: cfg, src: src, wm: [2]int64{minTime, minTime}, floor: [2]int64{minTime, minTime}, closed: [2]int64{minTime, minTime}}
+	first := [2]int64{minTime, minTime}
+	g := &Gate{cfg: cfg, src: src, time: newLiveTime(cfg, src), wm: first, floor: first, sealable: first, closed: first}
 	for _, s := range []Side{A, B} {
+		g.back[s] = map[int64]int64{}
 		g.live[s] = make([]int64, cfg.Slots)
 		for i := range g.live[s] {
 			g.live[s][i] = noEpoch
 		}
 		for _, p := range src.Partitions(s) {
-			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime})
+			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime, silent: off})
 		}
 	}
 	return g
@@ -98,15 +110,17 @@ func newGate(cfg *Config, src Source) *Gate {
 // is admitted only when the watermark of A says that none is missing, so the cut into batches changes nothing.
 func (g *Gate) fill(b *batch, max int) error {
 	b.reset()
+	g.look()
 	for {
 		before := b.n
 		if err := g.settleAll(b, max); err != nil {
 			return err
 		}
+		g.updateWatermarks() // the clock may have moved them
 		if err := g.takeWaiting(b, A, max); err != nil {
 			return err
 		}
-		g.updateWatermark(A)
+		g.updateWatermarks()
 		if err := g.takeAsking(b, max); err != nil {
 			return err
 		}
@@ -114,8 +128,7 @@ func (g *Gate) fill(b *batch, max int) error {
 			break
 		}
 	}
-	g.updateWatermark(A)
-	g.updateWatermark(B)
+	g.updateWatermarks()
 	b.wm = g.wm
 	return nil
 }
@@ -162,11 +175,16 @@ func (g *Gate) settleAll(b *batch, max int) error {
 // partitions, so they need not wait.
 func (g *Gate) settle(b *batch, s Side, i, max int) error {
 	p := &g.parts[s][i]
-	for !p.settled && !p.ended && b.n < max {
+	if p.ended {
+		g.nothing(p) // without Drain it is silent
+		return nil
+	}
+	for !p.settled && b.n < max {
 		if p.chunk == nil {
 			c, err := g.src.Next(s, i)
 			if err == ErrNotYet {
 				b.starved = true
+				g.nothing(p)
 				return nil
 			}
 			if err != nil {
@@ -177,12 +195,13 @@ func (g *Gate) settle(b *batch, s Side, i, max int) error {
 				return nil
 			}
 			p.chunk, p.at, p.place = c, 0, c.Place[0]
+			c.elsewhere = nil
+			g.came(p)
 		}
 		if fate := g.fateOf(p); fate == Accepted || fate == NullKey {
-			p.settled = true
+			p.settled, p.idle = true, false
 		} else {
-			b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate})
-			g.pass(b, p, fate)
+			g.reject(b, p, fate)
 		}
 	}
 	return nil
@@ -198,9 +217,17 @@ func (g *Gate) fateOf(p *gatePart) Fate {
 		return fate
 	case c.Time[row]+g.cfg.Grace < p.m:
 		return Late
+	case p.m < g.wm[c.Side] && g.over(c.Side, c.Time[row]):
+		return LateIdle
 	default:
 		return fate
 	}
+}
+
+// reject passes over a head that takes no part.
+func (g *Gate) reject(b *batch, p *gatePart, fate Fate) {
+	b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate})
+	g.pass(b, p, fate)
 }
 
 // pass moves the partition past its head.

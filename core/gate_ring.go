@@ -10,15 +10,52 @@ const (
 	isOver         // its bucket is dropped: every B that could match has passed
 )
 
-// enter claims the slot of an event that will wait, if no earlier bucket needs it: one that has entries, or into which an
-// event in time may still come. While the other side has data to read the ring is as long as window, grace and spread
-// together (rule 13), so what lies a whole ring behind is over, though the floor may not say so before the batch ends; when
-// it has none, it may not be.
-func (g *Gate) enter(s Side, t int64) entry {
+// enter finds the bucket of an event that will wait: that of its time; or the oldest open one, if its own is sealed, because it
+// woke behind its side's watermark (rule 8), or if its own would be in a slot that a later one has taken, since of its
+// partition nothing was known. What is closed waits nowhere.
+func (g *Gate) enter(s Side, c *Chunk, row uint32) entry {
+	t := c.Time[row]
 	epoch := buckets.EpochOf(t, g.cfg.Width)
 	if epoch < g.floor[s] || t < g.closed[s] {
 		return isOver
 	}
+	if epoch >= g.sealable[s] {
+		switch e := g.claim(s, epoch); {
+		case e != isOver:
+			return e
+		case t < g.cfg.limits(g.wm)[s].Closed: // by the end of this batch
+			return isOver
+		}
+	}
+	return g.enterElsewhere(s, c, row, epoch)
+}
+
+// enterElsewhere has an event wait in the oldest open bucket. That comes to its end later than the event, which comes out by its
+// own time all the same.
+func (g *Gate) enterElsewhere(s Side, c *Chunk, row uint32, epoch int64) entry {
+	in := max(epoch, g.sealable[s])
+	if g.claim(s, in) != entered {
+		in = maxTime
+		for _, e := range g.live[s] {
+			if e >= g.sealable[s] && e >= epoch {
+				in = min(in, e)
+			}
+		}
+		if in == maxTime {
+			return mustWait
+		}
+	}
+	if in != epoch {
+		c.setElsewhere(row, in)
+		g.back[s][in] = max(g.back[s][in], in-epoch)
+	}
+	return entered
+}
+
+// claim takes the slot of an epoch, if no earlier bucket needs it: one that has entries, or into which an event in time may still
+// come. While the other side has data to read the ring is as long as window, grace and spread together (rule 13), so what lies
+// a whole ring behind is over, though the floor may not say so before the batch ends; when it has none, it may not be.
+func (g *Gate) claim(s Side, epoch int64) entry {
 	switch live := &g.live[s][buckets.SlotOf(epoch, g.cfg.Slots)]; {
 	case *live == epoch:
 		return entered
@@ -39,7 +76,7 @@ func (g *Gate) enter(s Side, t int64) entry {
 func (g *Gate) lowest(s Side) int64 {
 	low := int64(maxTime)
 	for i := range g.parts[s] {
-		if p := &g.parts[s][i]; !p.ended && !p.Timeless && p.watermark() > minTime {
+		if p := &g.parts[s][i]; !p.ended && !p.Timeless && !p.idle && p.watermark() > minTime {
 			low = min(low, p.watermark())
 		}
 	}
@@ -66,6 +103,7 @@ func (g *Gate) advance(to [2]Bounds) {
 	limits := g.cfg.limits(g.wm)
 	for s := range g.floor {
 		g.closed[s] = max(g.closed[s], limits[s].Closed)
+		g.sealable[s] = max(g.sealable[s], to[s].Sealable)
 		if to[s].Floor <= g.floor[s] {
 			continue
 		}
@@ -75,6 +113,11 @@ func (g *Gate) advance(to [2]Bounds) {
 				g.live[s][i] = noEpoch
 			}
 		}
+		for e := range g.back[s] {
+			if e < to[s].Floor {
+				delete(g.back[s], e)
+			}
+		}
 	}
 }
 
@@ -82,4 +125,3 @@ func (g *Gate) advance(to [2]Bounds) {
 func (g *Gate) drops(to [2]Bounds) bool {
 	return to[A].Floor > g.floor[A] || g.cfg.Probe == ProbeWait && to[B].Floor > g.floor[B]
 }
-

@@ -12,13 +12,11 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		if t > limit {
 			return nil
 		}
-		c, row := p.chunk, uint32(p.at)
-		if c.Fate[row] == NullKey {
-			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
-			g.pass(b, p, NullKey)
+		if g.turnsAway(b, p) {
 			continue
 		}
-		switch g.enter(s, t) {
+		c, row := p.chunk, uint32(p.at)
+		switch g.enter(s, c, row) {
 		case mustWait:
 			return nil
 		case isOver:
@@ -31,9 +29,27 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		case entered:
 			b.admit(s, c, row)
 		}
+		if g.behind(s, t) {
+			b.behind[s]++
+		}
 		g.pass(b, p, Accepted)
 	}
 	return nil
+}
+
+// turnsAway passes over a head that will not join: without a key, or behind and meanwhile over (rule 8).
+func (g *Gate) turnsAway(b *batch, p *gatePart) bool {
+	c, row := p.chunk, uint32(p.at)
+	switch {
+	case g.over(c.Side, c.Time[row]):
+		g.reject(b, p, LateIdle)
+	case c.Fate[row] == NullKey:
+		b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+		g.pass(b, p, NullKey)
+	default:
+		return false
+	}
+	return true
 }
 
 // spreadLimit is the latest time that an event of a side may have while the other side has data to read: max_spread after
@@ -49,12 +65,15 @@ func (g *Gate) spreadLimit(s Side) int64 {
 }
 
 // takeB admits B records of one partition that ask and do not wait, when they are due: aligned, every A that could match them
-// has come (rule 12); immediate, they may only not run ahead of A by more than max_spread (rule 13).
+// has come, or A is idle as a whole (rules 8 and 12); immediate, they may only not run ahead of A by more than max_spread (rule 13).
 func (g *Gate) takeB(b *batch, i, max int) error {
 	p := &g.parts[B][i]
 	due := g.wm[A] - g.cfg.Before - g.cfg.Grace
-	if g.cfg.Probe == ProbeImmediate {
+	switch {
+	case g.cfg.Probe == ProbeImmediate:
 		due = g.spreadLimit(B) + 1
+	case g.idle[A]:
+		due = maxTime
 	}
 	for b.n < max {
 		if err := g.settle(b, B, i, max); err != nil || !p.settled {
@@ -63,13 +82,16 @@ func (g *Gate) takeB(b *batch, i, max int) error {
 		if p.headTime() >= due {
 			return nil
 		}
-		c, row := p.chunk, uint32(p.at)
-		if c.Fate[row] == NullKey {
-			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
-			g.pass(b, p, NullKey)
+		if g.turnsAway(b, p) {
 			continue
 		}
-		g.takeRun(b, p, due, max-b.n)
+		most := max - b.n
+		if p.m < g.wm[B] { // it woke, or is at its first: each may be behind
+			if most = 1; g.behind(B, p.headTime()) {
+				b.behind[B]++
+			}
+		}
+		g.takeRun(b, p, due, most)
 	}
 	return nil
 }
@@ -99,4 +121,3 @@ func (g *Gate) takeRun(b *batch, p *gatePart, due int64, most int) {
 		p.chunk = nil
 	}
 }
-
