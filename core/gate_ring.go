@@ -13,13 +13,15 @@ const (
 // enter finds the bucket of an event that will wait: that of its time; or the oldest open one, if its own is sealed, because it
 // woke behind its side's watermark (rule 8), or if its own would be in a slot that a later one has taken, since of its
 // partition nothing was known. What is closed waits nowhere.
-func (g *Gate) enter(s Side, c *Chunk, row uint32) entry {
-	t := c.Time[row]
+func (g *Gate) enter(s Side, c *Chunk, row uint32, t int64) entry {
 	epoch := buckets.EpochOf(t, g.cfg.Width)
 	if epoch < g.floor[s] || t < g.closed[s] {
 		return isOver
 	}
 	if epoch >= g.sealable[s] {
+		if g.live[s][buckets.SlotOf(epoch, g.cfg.Slots)] == epoch {
+			return entered
+		}
 		switch e := g.claim(s, epoch); {
 		case e != isOver:
 			return e

@@ -12,11 +12,18 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		if t > limit {
 			return nil
 		}
-		if g.turnsAway(b, p) {
+		behind := g.behind(s, t)
+		if behind && g.over(s, t) {
+			g.reject(b, p, LateIdle)
 			continue
 		}
 		c, row := p.chunk, uint32(p.at)
-		switch g.enter(s, c, row) {
+		if c.Fate[row] == NullKey {
+			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+			g.pass(b, p, NullKey)
+			continue
+		}
+		switch g.enter(s, c, row, t) {
 		case mustWait:
 			return nil
 		case isOver:
@@ -29,27 +36,12 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		case entered:
 			b.admit(s, c, row)
 		}
-		if g.behind(s, t) {
+		if behind {
 			b.behind[s]++
 		}
 		g.pass(b, p, Accepted)
 	}
 	return nil
-}
-
-// turnsAway passes over a head that will not join: without a key, or behind and meanwhile over (rule 8).
-func (g *Gate) turnsAway(b *batch, p *gatePart) bool {
-	c, row := p.chunk, uint32(p.at)
-	switch {
-	case g.over(c.Side, c.Time[row]):
-		g.reject(b, p, LateIdle)
-	case c.Fate[row] == NullKey:
-		b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
-		g.pass(b, p, NullKey)
-	default:
-		return false
-	}
-	return true
 }
 
 // spreadLimit is the latest time that an event of a side may have while the other side has data to read: max_spread after
@@ -82,14 +74,21 @@ func (g *Gate) takeB(b *batch, i, max int) error {
 		if p.headTime() >= due {
 			return nil
 		}
-		if g.turnsAway(b, p) {
-			continue
-		}
 		most := max - b.n
 		if p.m < g.wm[B] { // it woke, or is at its first: each may be behind
-			if most = 1; g.behind(B, p.headTime()) {
+			most = 1
+			if t := p.headTime(); g.over(B, t) {
+				g.reject(b, p, LateIdle)
+				continue
+			} else if g.behind(B, t) && p.chunk.Fate[p.at] != NullKey {
 				b.behind[B]++
 			}
+		}
+		c, row := p.chunk, uint32(p.at)
+		if c.Fate[row] == NullKey {
+			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+			g.pass(b, p, NullKey)
+			continue
 		}
 		g.takeRun(b, p, due, most)
 	}

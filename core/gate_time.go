@@ -236,9 +236,12 @@ func (g *Gate) behind(s Side, t int64) bool { return t+g.cfg.Grace < g.wm[s] }
 // exception). For an A that is its close: every B of its window has passed. A B asks at once, so for it it is that every A of its
 // window is closed, the youngest of which is at tB + before.
 func (g *Gate) over(s Side, t int64) bool {
+	if !g.behind(s, t) {
+		return false
+	}
 	end := t + g.cfg.After + g.cfg.Grace
 	if s == B {
 		end += g.cfg.Before
 	}
-	return g.behind(s, t) && end < g.wm[B]
+	return end < g.wm[B]
 }
