@@ -126,10 +126,12 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 func (e *Engine) addTask(rings Rings) {
 	if e.cfg.Probe == ProbeWait {
 		w := newBoth(e.cfg, [2]*buckets.Ring(rings), e.wm)
+		w.a.back, w.b.back = e.gate.back[A], e.gate.back[B]
 		e.tasks, e.joiners = append(e.tasks, w.a), append(e.joiners, w)
 		return
 	}
 	t := newTask(e.cfg, rings[0], e.cfg.limits(e.wm)[A])
+	t.back = e.gate.back[A]
 	if e.cfg.Collect != CollectEager {
 		t.groups = newGroups(e.cfg, rings[1], t.help)
 	}
@@ -172,7 +174,7 @@ func newEngine(cfg *Config, n int, record []byte, source Source, sink Sink) (*En
 
 // Run joins until the input ends, until nothing more can move (without Drain), or until the context is done, which
 // it looks at between batches. It returns the context's error in that case; everything up to the last batch is
-// committed then. While a LiveSource has nothing, it waits.
+// committed then. While a LiveSource has nothing, it waits, until time itself lets something go.
 func (e *Engine) Run(ctx context.Context) error {
 	var b batch
 	live, _ := e.source.(LiveSource)
@@ -182,7 +184,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			return err
 		}
 		if live != nil {
-			if err := live.Await(ctx, idle); err != nil {
+			if err := live.Await(ctx, idle, e.gate.patience(idle)); err != nil {
 				return err
 			}
 		}
@@ -394,6 +396,7 @@ func (e *Engine) conclude(b *batch) {
 		e.now.UnmatchedA += n
 	}
 	for s := range b.read {
+		e.now.Behind[s] += b.behind[s]
 		for f, n := range b.read[s] {
 			e.now.Fates[s][f] += n
 		}

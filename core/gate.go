@@ -1,10 +1,6 @@
 package core
 
-import (
-	"math"
-
-	"joinbench/buckets"
-)
+import "math"
 
 // minTime and maxTime stand for "nothing yet" and "everything is over". Event times end with the year 9999
 // (2.5e14), so that adding windows to any of them never overflows.
@@ -24,6 +20,10 @@ type gatePart struct {
 	ended bool
 	// settled: the head is a record in time with a time, so that it may count in the watermark.
 	settled bool
+	// Of a live source, in the gate's own time (gate_time.go):
+	came   int64 // when its last chunk came
+	silent int64 // since when it has nothing to read; off: it has
+	idle   bool
 }
 
 func (p *gatePart) headTime() int64 { return p.chunk.Time[p.at] }
@@ -50,9 +50,10 @@ type batch struct {
 	starved bool       // a partition had no record yet (ErrNotYet)
 	rejects []Reject
 	nulls   []Reject
-	closed  []Ref    // A whose time is over on arrival: accepted, stored nowhere
-	done    []*Chunk // chunks of which this batch took the last row
-	wm      [2]int64 // watermarks after it
+	closed  []Ref     // A whose time is over on arrival: accepted, stored nowhere
+	done    []*Chunk  // chunks of which this batch took the last row
+	behind  [2]uint64 // accepted behind their side's watermark (rule 8)
+	wm      [2]int64  // watermarks after it
 	read    [2][fates]uint64
 }
 
@@ -62,7 +63,7 @@ func (b *batch) reset() {
 	}
 	b.starved = false
 	b.n, b.rejects, b.nulls, b.closed, b.done = 0, b.rejects[:0], b.nulls[:0], b.closed[:0], b.done[:0]
-	b.read = [2][fates]uint64{}
+	b.read, b.behind = [2][fates]uint64{}, [2]uint64{}
 }
 
 // admit adds a row to its chunk's slice.
@@ -76,23 +77,30 @@ type Gate struct {
 	src   Source
 	parts [2][]gatePart
 	wm    [2]int64
+	idle  [2]bool // sides that are idle as a whole
+	time  liveTime
 	// Of the sides that wait, between batches:
-	floor  [2]int64   // epochs below are over
-	closed [2]int64   // times below are closed (rule 10)
-	live   [2][]int64 // by slot: the epoch that has entries, or noEpoch
+	floor    [2]int64   // epochs below are over
+	sealable [2]int64   // buckets of epochs below take no more events
+	closed   [2]int64   // times below are closed (rule 10)
+	live     [2][]int64 // by slot: the epoch that has entries, or noEpoch
+	// back: by the epoch of a bucket, how many epochs before it the earliest event is that waits in it (rule 8); 0 if absent.
+	back [2]map[int64]int64
 }
 
 const noEpoch = math.MinInt64
 
 func newGate(cfg *Config, src Source) *Gate {
-	g := &Gate{cfg: cfg, src: src, wm: [2]int64{minTime, minTime}, floor: [2]int64{minTime, minTime}, closed: [2]int64{minTime, minTime}}
+	first := [2]int64{minTime, minTime}
+	g := &Gate{cfg: cfg, src: src, time: newLiveTime(cfg, src), wm: first, floor: first, sealable: first, closed: first}
 	for _, s := range []Side{A, B} {
+		g.back[s] = map[int64]int64{}
 		g.live[s] = make([]int64, cfg.Slots)
 		for i := range g.live[s] {
 			g.live[s][i] = noEpoch
 		}
 		for _, p := range src.Partitions(s) {
-			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime})
+			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime, silent: off})
 		}
 	}
 	return g
@@ -102,15 +110,17 @@ func newGate(cfg *Config, src Source) *Gate {
 // is admitted only when the watermark of A says that none is missing, so the cut into batches changes nothing.
 func (g *Gate) fill(b *batch, max int) error {
 	b.reset()
+	g.look()
 	for {
 		before := b.n
 		if err := g.settleAll(b, max); err != nil {
 			return err
 		}
+		g.updateWatermarks() // the clock may have moved them
 		if err := g.takeWaiting(b, A, max); err != nil {
 			return err
 		}
-		g.updateWatermark(A)
+		g.updateWatermarks()
 		if err := g.takeAsking(b, max); err != nil {
 			return err
 		}
@@ -118,8 +128,7 @@ func (g *Gate) fill(b *batch, max int) error {
 			break
 		}
 	}
-	g.updateWatermark(A)
-	g.updateWatermark(B)
+	g.updateWatermarks()
 	b.wm = g.wm
 	return nil
 }
@@ -166,11 +175,16 @@ func (g *Gate) settleAll(b *batch, max int) error {
 // partitions, so they need not wait.
 func (g *Gate) settle(b *batch, s Side, i, max int) error {
 	p := &g.parts[s][i]
-	for !p.settled && !p.ended && b.n < max {
+	if p.ended {
+		g.nothing(p) // without Drain it is silent
+		return nil
+	}
+	for !p.settled && b.n < max {
 		if p.chunk == nil {
 			c, err := g.src.Next(s, i)
 			if err == ErrNotYet {
 				b.starved = true
+				g.nothing(p)
 				return nil
 			}
 			if err != nil {
@@ -181,12 +195,13 @@ func (g *Gate) settle(b *batch, s Side, i, max int) error {
 				return nil
 			}
 			p.chunk, p.at, p.place = c, 0, c.Place[0]
+			c.elsewhere = nil
+			g.came(p)
 		}
 		if fate := g.fateOf(p); fate == Accepted || fate == NullKey {
-			p.settled = true
+			p.settled, p.idle = true, false
 		} else {
-			b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate})
-			g.pass(b, p, fate)
+			g.reject(b, p, fate)
 		}
 	}
 	return nil
@@ -202,9 +217,17 @@ func (g *Gate) fateOf(p *gatePart) Fate {
 		return fate
 	case c.Time[row]+g.cfg.Grace < p.m:
 		return Late
+	case p.m < g.wm[c.Side] && g.over(c.Side, c.Time[row]):
+		return LateIdle
 	default:
 		return fate
 	}
+}
+
+// reject passes over a head that takes no part.
+func (g *Gate) reject(b *batch, p *gatePart, fate Fate) {
+	b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate})
+	g.pass(b, p, fate)
 }
 
 // pass moves the partition past its head.
@@ -225,206 +248,6 @@ func (g *Gate) pass(b *batch, p *gatePart, fate Fate) {
 		b.done = append(b.done, c)
 		p.chunk = nil
 	}
-}
-
-// take admits records of one partition that will wait, while they need not be held back (rule 13).
-func (g *Gate) take(b *batch, s Side, i, max int) error {
-	p := &g.parts[s][i]
-	limit := g.spreadLimit(s)
-	for b.n < max {
-		if err := g.settle(b, s, i, max); err != nil || !p.settled {
-			return err
-		}
-		t := p.headTime()
-		if t > limit {
-			return nil
-		}
-		c, row := p.chunk, uint32(p.at)
-		if c.Fate[row] == NullKey {
-			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
-			g.pass(b, p, NullKey)
-			continue
-		}
-		switch g.enter(s, t) {
-		case mustWait:
-			return nil
-		case isOver:
-			if g.cfg.Probe == ProbeWait { // it may still find who waits for it
-				c.flag(row, over)
-				b.admit(s, c, row)
-			} else {
-				b.closed = append(b.closed, Ref{c, row})
-			}
-		case entered:
-			b.admit(s, c, row)
-		}
-		g.pass(b, p, Accepted)
-	}
-	return nil
-}
-
-// spreadLimit is the latest time that an event of a side may have while the other side has data to read: max_spread after
-// its next event.
-func (g *Gate) spreadLimit(s Side) int64 {
-	next, other := int64(maxTime), 1-s
-	for i := range g.parts[other] {
-		if p := &g.parts[other][i]; p.settled {
-			next = min(next, p.headTime())
-		}
-	}
-	return next + g.cfg.MaxSpread
-}
-
-type entry uint8
-
-const (
-	entered  entry = iota
-	mustWait       // its bucket would displace one that is not due to drop
-	isOver         // its bucket is dropped: every B that could match has passed
-)
-
-// enter claims the slot of an event that will wait, if no earlier bucket needs it: one that has entries, or into which an
-// event in time may still come. While the other side has data to read the ring is as long as window, grace and spread
-// together (rule 13), so what lies a whole ring behind is over, though the floor may not say so before the batch ends; when
-// it has none, it may not be.
-func (g *Gate) enter(s Side, t int64) entry {
-	epoch := buckets.EpochOf(t, g.cfg.Width)
-	if epoch < g.floor[s] || t < g.closed[s] {
-		return isOver
-	}
-	switch live := &g.live[s][buckets.SlotOf(epoch, g.cfg.Slots)]; {
-	case *live == epoch:
-		return entered
-	case *live == noEpoch:
-		if epoch-int64(g.cfg.Slots) >= max(g.floor[s], g.lowest(s)) {
-			return mustWait
-		}
-		*live = epoch
-		return entered
-	case *live > epoch:
-		return isOver
-	default:
-		return mustWait
-	}
-}
-
-// lowest is the epoch below which no event in time can come from a partition of a side that has shown where it stands.
-func (g *Gate) lowest(s Side) int64 {
-	low := int64(maxTime)
-	for i := range g.parts[s] {
-		if p := &g.parts[s][i]; !p.ended && !p.Timeless && p.watermark() > minTime {
-			low = min(low, p.watermark())
-		}
-	}
-	return buckets.EpochOf(low-g.cfg.Grace, g.cfg.Width)
-}
-
-// takeB admits B records of one partition that ask and do not wait, when they are due: aligned, every A that could match them
-// has come (rule 12); immediate, they may only not run ahead of A by more than max_spread (rule 13).
-func (g *Gate) takeB(b *batch, i, max int) error {
-	p := &g.parts[B][i]
-	due := g.wm[A] - g.cfg.Before - g.cfg.Grace
-	if g.cfg.Probe == ProbeImmediate {
-		due = g.spreadLimit(B) + 1
-	}
-	for b.n < max {
-		if err := g.settle(b, B, i, max); err != nil || !p.settled {
-			return err
-		}
-		if p.headTime() >= due {
-			return nil
-		}
-		c, row := p.chunk, uint32(p.at)
-		if c.Fate[row] == NullKey {
-			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
-			g.pass(b, p, NullKey)
-			continue
-		}
-		g.takeRun(b, p, due, max-b.n)
-	}
-	return nil
-}
-
-// takeRun admits B records of one chunk from its head on, which is settled and due, up to the first that needs a closer
-// look: nearly always the whole chunk, in a few nanoseconds each (one by one it was 40).
-func (g *Gate) takeRun(b *batch, p *gatePart, due int64, most int) {
-	c := p.chunk
-	fates, times, offsets := c.Fate[:c.N], c.Time[:c.N], c.Offset[:c.N]
-	from, end := p.at, min(c.N, p.at+most)
-	rows := rowsFor(&b.rows[B], c)
-	next, m, at := p.next, p.m, from
-	for ; at < end; at++ {
-		t := times[at]
-		if fates[at] != Accepted || offsets[at] < next || t+g.cfg.Grace < m || t >= due {
-			break // the head is none of these: this ends
-		}
-		rows = append(rows, uint32(at))
-		next, m = offsets[at]+1, max(m, t)
-	}
-	b.rows[B][len(b.rows[B])-1].rows = rows
-	b.read[B][Accepted] += uint64(at - from)
-	b.n += at - from
-	p.next, p.m, p.at, p.place, p.settled = next, m, at, c.Place[at], false
-	if at == c.N {
-		b.done = append(b.done, c)
-		p.chunk = nil
-	}
-}
-
-// updateWatermark: the least watermark of the side's partitions; one that has ended is left out, and a side of
-// which all have ended is over. A side without partitions has said nothing yet, unless that is its end.
-func (g *Gate) updateWatermark(s Side) {
-	wm, known := int64(maxTime), g.cfg.Drain
-	for i := range g.parts[s] {
-		p := &g.parts[s][i]
-		if p.Timeless {
-			continue
-		}
-		known = true
-		if !p.ended || !g.cfg.Drain {
-			wm = min(wm, p.watermark())
-		}
-	}
-	if known {
-		g.wm[s] = max(g.wm[s], wm) // watermarks never go back
-	}
-}
-
-// Bounds are what the watermarks allow between two batches, of a side that waits.
-type Bounds struct {
-	Floor    int64 // buckets of lower epochs are dropped (rule 11)
-	Sealable int64 // open buckets of lower epochs are sealed
-}
-
-// bounds by the watermarks of a batch, by side: a bucket is over when its newest possible event is closed (rule 10), and
-// sealed when nothing in time can enter it.
-func (c *Config) bounds(wm [2]int64) (to [2]Bounds) {
-	for s, l := range c.limits(wm) {
-		to[s] = Bounds{Floor: buckets.EpochOf(l.Closed, c.Width), Sealable: buckets.EpochOf(wm[s]-c.Grace, c.Width)}
-	}
-	return to
-}
-
-// advance moves floors and closed times after a commit.
-func (g *Gate) advance(to [2]Bounds) {
-	limits := g.cfg.limits(g.wm)
-	for s := range g.floor {
-		g.closed[s] = max(g.closed[s], limits[s].Closed)
-		if to[s].Floor <= g.floor[s] {
-			continue
-		}
-		g.floor[s] = to[s].Floor
-		for i, e := range g.live[s] {
-			if e != noEpoch && e < to[s].Floor {
-				g.live[s][i] = noEpoch
-			}
-		}
-	}
-}
-
-// drops says whether bounds let anything go that is still there.
-func (g *Gate) drops(to [2]Bounds) bool {
-	return to[A].Floor > g.floor[A] || g.cfg.Probe == ProbeWait && to[B].Floor > g.floor[B]
 }
 
 // finished says whether every partition was read to its end.

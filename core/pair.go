@@ -273,7 +273,8 @@ type wanted struct {
 
 func (t *Task) wantedBy(ref Ref) wanted {
 	at := ref.Chunk.Time[ref.Row]
-	return wanted{ref.Chunk.Key(ref.Row), at - t.cfg.After, at + t.cfg.Before}
+	// An event that woke behind (rule 8) may reach back to such as have closed; none in time does.
+	return wanted{ref.Chunk.Key(ref.Row), max(at-t.cfg.After, t.rel.let[atClose]), at + t.cfg.Before}
 }
 
 func (w *wanted) fits(e *buckets.Entry) bool {

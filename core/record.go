@@ -4,13 +4,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 )
 
-// commitVersion is the format of a commit record (version 2 counts more, version 3 early rows too):
+// commitVersion is the format of a commit record (version 2 counts more, version 3 early rows too, and has Gate.back):
 //
-//	u8 version, u64 batch, i64 watermarks of A and B, i64 floor, counters (fixed size),
+//	u8 version, u64 batch, i64 watermarks of A and B, counters (fixed size),
 //	for each side: u32 partitions, each {i32 id, i64 next offset, i64 M(p), i64 place},
+//	               u32 buckets, each {i64 epoch, i64 Gate.back of it}, by epoch,
 //	the sink's state, to the end
+//
+// What is closed, over and sealed follows from the watermarks. Which partitions are idle is not in it: a new life listens anew, and
+// watermarks do not go back for that.
 const commitVersion = 3
 
 var errCommit = errors.New("damaged commit record")
@@ -19,12 +26,12 @@ func (e *Engine) appendRecord(dst []byte) ([]byte, error) {
 	g := e.gate
 	dst = append(dst, commitVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, e.batch)
-	for _, v := range []int64{g.wm[A], g.wm[B], g.floor[A]} {
+	for _, v := range g.wm {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 	}
 	c := e.Counters()
 	dst = c.append(dst)
-	for _, side := range g.parts {
+	for s, side := range g.parts {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(side)))
 		for i := range side {
 			p := &side[i]
@@ -33,6 +40,7 @@ func (e *Engine) appendRecord(dst []byte) ([]byte, error) {
 				dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 			}
 		}
+		dst = appendBack(dst, g.back[s])
 	}
 	return e.sink.State(dst)
 }
@@ -53,18 +61,18 @@ func (e *Engine) restore(record []byte) (sink []byte, err error) {
 	if e.batch, err = CommittedBatch(record); err != nil || len(record) == 0 {
 		return nil, err
 	}
-	if len(record) < 33 {
+	if len(record) < 25 {
 		return nil, fmt.Errorf("%w: cut short", errCommit)
 	}
 	g := e.gate
-	for i, v := range []*int64{&g.wm[A], &g.wm[B], &g.floor[A]} {
+	for i, v := range []*int64{&g.wm[A], &g.wm[B]} {
 		*v = int64(binary.LittleEndian.Uint64(record[9+8*i:]))
 	}
-	rest, err := e.base.decode(record[33:])
+	rest, err := e.base.decode(record[25:])
 	if err != nil {
 		return nil, err
 	}
-	for _, side := range g.parts {
+	for s, side := range g.parts {
 		if len(rest) < 4 {
 			return nil, fmt.Errorf("%w: partitions", errCommit)
 		}
@@ -83,6 +91,41 @@ func (e *Engine) restore(record []byte) (sink []byte, err error) {
 			}
 			rest = rest[28:]
 		}
+		if rest, err = takeBack(g.back[s], rest); err != nil {
+			return nil, err
+		}
 	}
 	return rest, nil
+}
+
+func appendBack(dst []byte, back map[int64]int64) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(back)))
+	if len(back) == 0 {
+		return dst
+	}
+	for _, epoch := range slices.Sorted(maps.Keys(back)) {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(epoch))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(back[epoch]))
+	}
+	return dst
+}
+
+// takeBack fills an empty map.
+func takeBack(back map[int64]int64, from []byte) (rest []byte, err error) {
+	if len(from) < 4 {
+		return nil, fmt.Errorf("%w: buckets", errCommit)
+	}
+	n := int(binary.LittleEndian.Uint32(from))
+	if from = from[4:]; len(from) < 16*n {
+		return nil, fmt.Errorf("%w: %d buckets with earlier events", errCommit, n)
+	}
+	last := int64(math.MinInt64)
+	for range n {
+		epoch, by := int64(binary.LittleEndian.Uint64(from)), int64(binary.LittleEndian.Uint64(from[8:]))
+		if epoch <= last || by <= 0 {
+			return nil, fmt.Errorf("%w: bucket %d has events of %d buckets before", errCommit, epoch, by)
+		}
+		back[epoch], last, from = by, epoch, from[16:]
+	}
+	return from, nil
 }

@@ -60,9 +60,9 @@ func FuzzCommitRecord(f *testing.F) {
 		f.Add(record)
 		f.Add(record[:len(record)-1])
 		f.Add(record[:40])
-		f.Add(record[:33])
+		f.Add(record[:25])
 		f.Add(record[:9])
-		for _, at := range []int{0, 1, 9, 16, 17, 24, 25, 32, len(record) - 40} { // version, batch, watermarks, floor, partitions
+		for _, at := range []int{0, 1, 9, 16, 17, 24, 25, len(record) - 24, len(record) - 44} { // version, batch, watermarks, counters, buckets, partitions
 			damaged := bytes.Clone(record)
 			damaged[at] ^= 0x80
 			f.Add(damaged)

@@ -65,12 +65,16 @@ type release struct {
 	started bool
 	job     *closeJob // of its runs; nil: it has none, or all of them have come out
 	at      int       // the next of the job's rows
-	ram     []uint64  // rows that are in no run and not yet out, ascending: time in the bucket << rowBits | row
+	ram     []uint64  // rows that are in no run and not yet out, ascending: time << rowBits | row
 	seen    uint32    // rows below were looked at
 }
 
-// rowBits of a word in ram are the row, 268 million of them; the others the time, 2.1 years.
-const rowBits = 28
+// rowBits of a word in ram are the row, 268 million of them; the others the time from earliest before the bucket's beginning on: a
+// year before it for those that wait in it although they are earlier (rule 8), and one in it.
+const (
+	rowBits  = 28
+	earliest = 1 << (63 - rowBits)
+)
 
 // closeJob reads a bucket's runs.
 type closeJob struct {
@@ -136,7 +140,7 @@ func (t *Task) releaseBuckets() (full bool, err error) {
 func (t *Task) startingBelow(limit int64) []*buckets.Bucket {
 	list := t.rel.starting[:0]
 	for slot := range t.cfg.Slots {
-		if b := t.ring.AtSlot(slot); b != nil && b.Epoch*t.cfg.Width < limit {
+		if b := t.ring.AtSlot(slot); b != nil && (b.Epoch-t.back[b.Epoch])*t.cfg.Width < limit {
 			list = append(list, b)
 		}
 	}
@@ -227,14 +231,14 @@ func (t *Task) takeNew(kind int, b *buckets.Bucket, r *release) {
 	if r.seen == rows {
 		return
 	}
-	have, start, let := len(r.ram), b.Epoch*t.cfg.Width, t.rel.let[kind]
+	have, let := len(r.ram), t.rel.let[kind]
 	committed := uint32(b.CommittedRows()) + b.Base()
 	for row := r.seen; row < rows; row++ {
 		at := buckets.TimeOf(b.Entry(row))
 		if at < let && row < committed {
 			continue // it has come out
 		}
-		r.ram = append(r.ram, uint64(at-start)<<rowBits|uint64(row))
+		r.ram = append(r.ram, t.sinceBase(b, at)<<rowBits|uint64(row))
 	}
 	r.seen = rows
 	added := r.ram[have:]
@@ -265,9 +269,14 @@ func (t *Task) letGoRuns(kind int, b *buckets.Bucket, r *release, limit int64) (
 	return false, nil
 }
 
+// sinceBase is a time as words in ram have it.
+func (t *Task) sinceBase(b *buckets.Bucket, at int64) uint64 {
+	return uint64(max(at-b.Epoch*t.cfg.Width+earliest, 0))
+}
+
 // letGoRAM is letGoRuns of rows in RAM.
 func (t *Task) letGoRAM(kind int, b *buckets.Bucket, r *release, limit int64) (full bool) {
-	below := uint64(max(limit-b.Epoch*t.cfg.Width, 0))
+	below := t.sinceBase(b, limit)
 	i := 0
 	for ; i < len(r.ram) && r.ram[i]>>rowBits < below; i++ {
 		if full = t.full(); full {

@@ -24,6 +24,7 @@ type Task struct {
 	spare   []*fusefilter.OpenIndex
 	filters [buckets.MaxSlots]filterLife
 	books   [buckets.MaxSlots]BucketBook // of the bucket that is in the slot
+	back    map[int64]int64              // Gate.back of the side that it stores
 	loading int                          // filters that a restart still waits for
 	help    *helper
 
@@ -186,7 +187,7 @@ func (t *Task) storeAll(rows []slice, paired bool) error {
 		e := buckets.Entry{Partition: c.Partition, SideB: t.side == B}
 		for i, row := range s.rows {
 			e.Time, e.Offset, e.Key, e.Body = c.Time[row], c.Offset[row], c.Key(row), c.BodyOf(row)
-			if now := buckets.EpochOf(e.Time, t.cfg.Width); now != epoch {
+			if now := c.epochOf(row, t.cfg.Width); now != epoch {
 				b, x, err := t.openBucket(now)
 				if err != nil {
 					return err

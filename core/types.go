@@ -3,7 +3,9 @@ package core
 import (
 	"context"
 	"errors"
+	"time"
 
+	"joinbench/buckets"
 	"joinbench/fusefilter"
 )
 
@@ -62,6 +64,10 @@ type Chunk struct {
 	// MaxWanted; nil: there are no counts.
 	Wanted []uint32
 
+	// elsewhere is the gate's: by row, the epoch of the bucket in which an A waits that is not that of its time (rule 8); nil: none
+	// does.
+	elsewhere map[uint32]int64
+
 	Owner any // the source's own
 }
 
@@ -85,6 +91,24 @@ func (c *Chunk) flag(row uint32, f RowFlags) {
 		c.Flags = append(c.Flags, make([]RowFlags, c.N)...)
 	}
 	c.Flags[row] |= f
+}
+
+// setElsewhere says in which bucket a row waits.
+func (c *Chunk) setElsewhere(row uint32, epoch int64) {
+	if c.elsewhere == nil {
+		c.elsewhere = map[uint32]int64{}
+	}
+	c.elsewhere[row] = epoch
+}
+
+// epochOf is the epoch of the bucket in which a row waits.
+func (c *Chunk) epochOf(row uint32, width int64) int64 {
+	if c.elsewhere != nil {
+		if e, ok := c.elsewhere[row]; ok {
+			return e
+		}
+	}
+	return buckets.EpochOf(c.Time[row], width)
 }
 
 // FlagsOf are the flags of a row.
@@ -128,7 +152,8 @@ type LiveSource interface {
 	// Await is called by the engine's goroutine before each batch. Idle says that the last one found no record: then it
 	// returns when a partition for which Next answered ErrNotYet has one, has ended, or has failed. It returns the
 	// context's error once that is done.
-	Await(ctx context.Context, idle bool) error
+	// After most, unless that is negative, it returns whatever there is: time alone may let something go (rules 7 and 15).
+	Await(ctx context.Context, idle bool, most time.Duration) error
 }
 
 // Ref is one row of a chunk.
@@ -275,7 +300,12 @@ type Config struct {
 	Summary       bool // filters of sealed buckets become lanes, which one look answers for
 	BatchSize     int
 	WantA, WantB  bool // fill Output.UnmatchedA; UnmatchedB and WaitedB
-	Drain         bool // partitions that have ended are left out, and the end closes everything (rule 15)
+	// IdleTimeout leaves a partition of a LiveSource out of its side's watermark that has had nothing to read for so long (rule 7);
+	// IdleAdvance lets time go on with the wall clock, so far behind, when both sides have been quiet for so long (rule 15). 0: off.
+	IdleTimeout, IdleAdvance int64
+	// Now is the clock they are measured by, in ms from any moment; nil: the system's monotonic clock. Engine's goroutine.
+	Now   func() int64
+	Drain bool // partitions that have ended are left out, and the end closes everything (rule 15)
 	// Inline runs the helper's jobs in the task's own goroutine, so that every run swaps at the same batch.
 	Inline bool
 	// SwapAfter, if not 0, has what the helper does taken in exactly so many batches after it was asked for, which is

@@ -31,8 +31,8 @@ func (w *windows) reset() {
 	w.now, w.before = &w.two[0], &w.two[1]
 }
 
-// moveWindow goes to the window of a time: the buckets that can hold an A with tB - after <= tA <= tB + before. Between
-// batches it may not be called.
+// moveWindow goes to the window of a time: the buckets that can hold an A with tB - after <= tA <= tB + before, those in which earlier
+// ones wait included. Between batches it may not be called.
 func (t *Task) moveWindow(at int64) *window {
 	w := &t.win
 	switch {
@@ -59,7 +59,7 @@ func (t *Task) windowAt(at int64) window {
 	}
 	for slot := range t.cfg.Slots {
 		b := t.ring.AtSlot(slot)
-		if b == nil || b.Epoch < lowest || b.Epoch > highest {
+		if b == nil || b.Epoch < lowest || b.Epoch-t.back[b.Epoch] > highest {
 			continue
 		}
 		if b.State() != buckets.Sealed {

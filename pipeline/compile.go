@@ -65,6 +65,9 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 		Cardinality: cardinalities[j.Cardinality], Probe: probes[j.Probe], Collect: collects[j.Collect.Mode],
 		Early: ms(j.Early), Retract: j.Retract, MaxPending: j.MaxPending,
 	}
+	if !files {
+		c.core.IdleTimeout, c.core.IdleAdvance = ms(j.IdleTimeout), ms(j.IdleAdvance)
+	}
 	c.nulls = nullSides[j.Type]
 	c.core.WantA, c.core.WantB = c.nulls[core.A], c.nulls[core.B]
 	if j.CompleteOn != nil {

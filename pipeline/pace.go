@@ -171,7 +171,7 @@ func (p *pacer) paused() bool { return p.limit[core.B] >= p.pauseAt && p.queue()
 func (p *pacer) queue() int64 { return p.limit[core.B] - p.plan.first - p.dropped - p.committed }
 
 // Await implements core.LiveSource.
-func (p *pacer) Await(ctx context.Context, idle bool) error {
+func (p *pacer) Await(ctx context.Context, idle bool, most time.Duration) error {
 	p.refresh()
 	p.idle = idle
 	if idle {
@@ -183,11 +183,15 @@ func (p *pacer) Await(ctx context.Context, idle bool) error {
 		}
 		p.waitFrom = p.seen
 		p.noteHeld()
-		for !p.supplied() {
+		until := int64(never)
+		if most >= 0 {
+			until = p.seen + int64(most)
+		}
+		for !p.supplied() && p.seen < until {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			p.wait(ctx)
+			p.wait(ctx, until)
 		}
 		p.waited += time.Duration(p.seen - p.waitFrom)
 	}
@@ -218,11 +222,11 @@ func (p *pacer) lacksA() bool {
 	return slices.ContainsFunc(p.parts[core.A], func(q *pacedPart) bool { return q.lacks(p.limit[core.A]) })
 }
 
-// wait until something may have changed.
-func (p *pacer) wait(ctx context.Context) {
-	until, starved, from := int64(never), p.starved(), p.seen
+// wait until something may have changed, or until a moment.
+func (p *pacer) wait(ctx context.Context, until int64) {
+	starved, from := p.starved(), p.seen
 	if p.running && p.limit[core.B] < min(p.end[core.B], p.pauseAt) {
-		until = p.plan.at(p.limit[core.B])
+		until = min(until, p.plan.at(p.limit[core.B]))
 	}
 	p.clock.wait(ctx, until, p.feed.arrived, starved)
 	p.refresh()
