@@ -1,6 +1,9 @@
 package buckets
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Backend is what a Ring needs of its store: RocksDB in production, memory in tests. Calls come in batches, so
 // none of them is on the path of a single event.
@@ -12,8 +15,8 @@ type Backend interface {
 
 	// SyncLog makes what Write wrote so far outlive a power cut. Any goroutine.
 	SyncLog() error
-	// WriteRun makes the family of an epoch's run out of rows that come sorted by key. Any goroutine, one at a time.
-	WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error)
+	// WriteRun makes the family of a run out of rows that come sorted by key. Any goroutine, one at a time.
+	WriteRun(name RunName, rows RunSource) (Family, RunStats, error)
 	// ScanHashes appends the distinct hashes of a family in ascending order. Any goroutine.
 	ScanHashes(f Family, dst []uint64) ([]uint64, error)
 	// ScanLive is ScanHashes of those hashes that have a row below rows which is not set in over, which has a bit for each.
@@ -33,11 +36,12 @@ type Backend interface {
 	// Trim frees what the log holds of meta, and with journal of the journal, of which little is left. Any goroutine.
 	Trim(journal bool) error
 
-	// Families lists what is there. Meta and ScanJournal read what Write wrote. Only at open.
+	// Families lists what is there, of all rings. Meta and ScanJournal read what Write wrote, the journal of one ring by
+	// ascending batches. Only at open.
 	Families() []Family
 	Meta(key string) ([]byte, bool, error)
 	ScanMeta(prefix string, fn func(key string, value []byte) error) error
-	ScanJournal(fn func(batch uint64, record []byte) error) error
+	ScanJournal(space byte, fn func(batch uint64, record []byte) error) error
 
 	// DiskBytes is what the directory holds: tables, log and the rest.
 	DiskBytes() int64
@@ -47,9 +51,13 @@ type Backend interface {
 }
 
 // Family is a backend's handle on one run of a bucket.
-type Family interface {
-	Epoch() int64
-	Run() int // 0, 1 … in the order in which they were written
+type Family interface{ Name() RunName }
+
+// RunName is whose run a family is.
+type RunName struct {
+	Space  byte // Options.Space of its ring
+	Epoch  int64
+	Number int // 0, 1 … in the order in which the runs of the bucket were written
 }
 
 // RunSource hands over the key and value of each chunk, in key order; ok is false at the end. The slices are
@@ -67,8 +75,10 @@ type RunStats struct {
 	Sum     uint64 // of the file, to tell whether it is still what was written; 0 in memory
 }
 
-// Write is one atomic change. Flat on purpose: it crosses the C boundary in one call.
+// Write is one atomic change, of one ring or, linked by Next, of several of one store. Flat on purpose: it crosses the C
+// boundary in one call for each ring.
 type Write struct {
+	Space     byte   // Options.Space of the ring: whose journal this is about
 	Batch     uint64 // journal record of this batch, if Record is not empty
 	Record    []byte
 	CutBelow  uint64 // delete journal records below this batch, if not 0
@@ -76,11 +86,28 @@ type Write struct {
 	CutsAbove bool
 	Meta      []byte // puts and deletes by appendPut and appendDelete
 	Sync      bool
+	Next      *Write // more of the same change, whose Sync does not matter; nil: this is all
 }
+
+// maxBatch is the highest batch: the bits above it say whose journal record it is.
+const maxBatch = 1<<56 - 1
+
+// journalKey is where the record of a batch lies: the records of a ring stand together.
+func journalKey(space byte, batch uint64) uint64 { return uint64(space)<<56 | batch&maxBatch }
 
 func (w *Write) reset() {
 	w.Record, w.Meta = w.Record[:0], w.Meta[:0]
-	w.Batch, w.CutBelow, w.CutAbove, w.CutsAbove, w.Sync = 0, 0, 0, false, false
+	w.Batch, w.CutBelow, w.CutAbove, w.CutsAbove, w.Sync, w.Next = 0, 0, 0, false, false, nil
+}
+
+// Clone is a copy that outlives the call of Backend.Write.
+func (w *Write) Clone() *Write {
+	c := *w
+	c.Record, c.Meta = bytes.Clone(w.Record), bytes.Clone(w.Meta)
+	if w.Next != nil {
+		c.Next = w.Next.Clone()
+	}
+	return &c
 }
 
 const metaDelete = ^uint32(0)

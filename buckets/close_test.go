@@ -187,7 +187,7 @@ func TestCloseDamage(t *testing.T) {
 	} {
 		m := sealedStore(t, testOptions)
 		r := mustRing(t, testOptions, m, 3)
-		f := m.families[runName{1, 0}]
+		f := m.families[RunName{Epoch: 1}]
 		f.values[len(f.values)-1] = damage(f.values[len(f.values)-1])
 		err := r.StartClose(r.At(1), LiveRows, 0).Run()
 		if !errors.Is(err, ErrEntry) || !strings.Contains(err.Error(), "left in bucket 1") {

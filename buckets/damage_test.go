@@ -22,7 +22,7 @@ func TestDamagedTableIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := &countedRun{n: 5000}
-		if _, stats, err = store.WriteRun(7, 0, rows); err != nil {
+		if _, stats, err = store.WriteRun(RunName{Epoch: 7}, rows); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Close(); err != nil {

@@ -34,18 +34,21 @@ const (
 // dueTrim decides it by what was journaled since the last one.
 func (r *Ring) dueTrim() (t trim) {
 	live := int64(0)
-	for _, b := range r.slots {
-		if b != nil {
-			live += b.OpenBytes() + b.PartBytes()
+	for _, ring := range r.all.rings {
+		for _, b := range ring.slots {
+			if b != nil {
+				live += b.OpenBytes() + b.PartBytes()
+			}
 		}
 	}
-	t.meta = r.sinceMeta >= trimAfter
-	t.journal = r.sinceJournal >= trimAfter && live <= trimLive
+	all := r.all
+	t.meta = all.sinceMeta >= trimAfter
+	t.journal = all.sinceJournal >= trimAfter && live <= trimLive
 	if t.meta || t.journal {
-		t.meta, r.sinceMeta = true, 0
+		t.meta, all.sinceMeta = true, 0
 	}
 	if t.journal {
-		r.sinceJournal = 0
+		all.sinceJournal = 0
 	}
 	return t
 }
@@ -78,8 +81,8 @@ func (j *DropJob) Run() error {
 // DropBelow takes every bucket under an epoch out of the ring, in order of time, and raises the floor: from here
 // on nothing asks them. It is durable when it returns; the jobs remove the files. Call between batches.
 func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
-	if r.err != nil || floor <= r.floor {
-		return nil, r.err
+	if r.all.err != nil || floor <= r.floor {
+		return nil, r.all.err
 	}
 	var gone []*Bucket
 	for _, b := range r.slots {
@@ -89,8 +92,8 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 	}
 	r.floor = floor
 	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
-	r.write.reset()
-	r.write.put(metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
+	r.begin()
+	r.write.put(r.prefix+metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))
 	jobs := make([]*DropJob, 0, len(gone))
 	for _, b := range gone {
 		jobs = append(jobs, r.drop(b))
@@ -113,8 +116,8 @@ func (r *Ring) drop(b *Bucket) *DropJob {
 	b.gone = true
 	b.arena.release() // what a job is writing is released when that has ended
 	if b.state == Sealed || b.done > 0 {
-		r.write.delete(markKey(b.Epoch))
-		r.write.delete(bitsKey(b.Epoch))
+		r.write.delete(r.prefix + markKey(b.Epoch))
+		r.write.delete(r.prefix + bitsKey(b.Epoch))
 	}
 	j := &DropJob{Epoch: b.Epoch, Rows: b.Entries(), Left: int64(b.live), store: r.store}
 	for _, run := range b.runs {

@@ -15,25 +15,23 @@ import (
 // forgets nothing at Close, so that a second Ring over the same MemBackend is a restart.
 type MemBackend struct {
 	mu       sync.Mutex // families is written by helper goroutines
-	families map[runName]*memFamily
+	families map[RunName]*memFamily
 	meta     map[string][]byte
-	journal  map[uint64][]byte
+	journal  map[uint64][]byte // by journalKey
 	scans    atomic.Uint64
 }
 
 type memFamily struct {
-	epoch  int64
-	run    int
+	name   RunName
 	keys   [][]byte
 	values [][]byte
 }
 
-func (f *memFamily) Epoch() int64 { return f.epoch }
-func (f *memFamily) Run() int     { return f.run }
+func (f *memFamily) Name() RunName { return f.name }
 
 // NewMemBackend returns an empty store.
 func NewMemBackend() *MemBackend {
-	return &MemBackend{families: map[runName]*memFamily{}, meta: map[string][]byte{}, journal: map[uint64][]byte{}}
+	return &MemBackend{families: map[RunName]*memFamily{}, meta: map[string][]byte{}, journal: map[uint64][]byte{}}
 }
 
 func (f *memFamily) get(key []byte) []byte {
@@ -59,21 +57,23 @@ func (m *MemBackend) Lookup(l *Lookups) error {
 
 // Write implements Backend.
 func (m *MemBackend) Write(w *Write) error {
-	for b := range m.journal {
-		if b < w.CutBelow || w.CutsAbove && b > w.CutAbove {
-			delete(m.journal, b)
+	for ; w != nil; w = w.Next {
+		for key := range m.journal {
+			if b := key & maxBatch; key == journalKey(w.Space, b) && (b < w.CutBelow || w.CutsAbove && b > w.CutAbove) {
+				delete(m.journal, key)
+			}
 		}
-	}
-	if len(w.Record) > 0 {
-		m.journal[w.Batch] = bytes.Clone(w.Record)
-	}
-	eachMeta(w.Meta, func(key string, value []byte) {
-		if value == nil {
-			delete(m.meta, key)
-		} else {
-			m.meta[key] = bytes.Clone(value)
+		if len(w.Record) > 0 {
+			m.journal[journalKey(w.Space, w.Batch)] = bytes.Clone(w.Record)
 		}
-	})
+		eachMeta(w.Meta, func(key string, value []byte) {
+			if value == nil {
+				delete(m.meta, key)
+			} else {
+				m.meta[key] = bytes.Clone(value)
+			}
+		})
+	}
 	return nil
 }
 
@@ -81,8 +81,8 @@ func (m *MemBackend) Write(w *Write) error {
 func (m *MemBackend) SyncLog() error { return nil }
 
 // WriteRun implements Backend.
-func (m *MemBackend) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
-	f := &memFamily{epoch: epoch, run: run}
+func (m *MemBackend) WriteRun(name RunName, rows RunSource) (Family, RunStats, error) {
+	f := &memFamily{name: name}
 	var stats RunStats
 	for {
 		key, value, ok := rows.Next()
@@ -90,14 +90,14 @@ func (m *MemBackend) WriteRun(epoch int64, run int, rows RunSource) (Family, Run
 			break
 		}
 		if n := len(f.keys); n > 0 && bytes.Compare(f.keys[n-1], key) >= 0 {
-			return nil, stats, fmt.Errorf("run of bucket %d: keys out of order", epoch)
+			return nil, stats, fmt.Errorf("run of bucket %d: keys out of order", name.Epoch)
 		}
 		f.keys, f.values = append(f.keys, bytes.Clone(key)), append(f.values, bytes.Clone(value))
 		stats.Bytes += int64(len(key) + len(value))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.families[runName{epoch, run}] = f
+	m.families[name] = f
 	return f, stats, nil
 }
 
@@ -164,7 +164,7 @@ func (m *MemBackend) Iterators() uint64 { return m.scans.Load() }
 func (m *MemBackend) DropFamily(f Family) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.families, runName{f.Epoch(), f.Run()})
+	delete(m.families, f.Name())
 	return nil
 }
 
@@ -204,14 +204,16 @@ func (m *MemBackend) ScanMeta(prefix string, fn func(key string, value []byte) e
 }
 
 // ScanJournal implements Backend.
-func (m *MemBackend) ScanJournal(fn func(batch uint64, record []byte) error) error {
+func (m *MemBackend) ScanJournal(space byte, fn func(batch uint64, record []byte) error) error {
 	var order []uint64
-	for b := range m.journal {
-		order = append(order, b)
+	for key := range m.journal {
+		if key == journalKey(space, key) {
+			order = append(order, key)
+		}
 	}
 	slices.Sort(order)
-	for _, b := range order {
-		if err := fn(b, m.journal[b]); err != nil {
+	for _, key := range order {
+		if err := fn(key&maxBatch, m.journal[key]); err != nil {
 			return err
 		}
 	}

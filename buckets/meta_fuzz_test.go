@@ -216,7 +216,7 @@ func TestDamagedMeta(t *testing.T) {
 		"run with fewer entries":   {put(markKey(1), flip(16, 1)), "rows are over"},
 		"run of negative size":     {put(markKey(1), flip(23, 0x80)), "damaged mark"},
 		"mark of no family":        {func(m *MemBackend) { m.meta[markKey(7)] = m.meta[markKey(1)] }, "family is not there"},
-		"family gone":              {func(m *MemBackend) { delete(m.families, runName{1, 0}) }, "family is not there"},
+		"family gone":              {func(m *MemBackend) { delete(m.families, RunName{Epoch: 1}) }, "family is not there"},
 		"bitmap gone":              {func(m *MemBackend) { delete(m.meta, bitsKey(0)) }, "bitmap of 0 bytes for 3 rows"},
 		"key with a sign":          {func(m *MemBackend) { m.meta["mark.+1"] = m.meta[markKey(1)]; delete(m.meta, markKey(1)) }, `damaged mark "mark.+1"`},
 		"key with a zero":          {func(m *MemBackend) { m.meta["bits.00"] = m.meta[bitsKey(0)] }, `damaged bitmap "bits.00"`},

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // The model test drives a ring with random operations and keeps beside it what the ring should hold, as plain
@@ -95,70 +93,6 @@ func (b *modelBucket) hashes(run int, leave func(modelRow) bool) []uint64 {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
-
-// modelRun is one run of the test.
-type modelRun struct {
-	t    *testing.T
-	rng  *rand.Rand
-	kit  kit
-	opt  Options
-	ring *Ring
-
-	now   world // with the batch in progress
-	saved world // at the last commit
-	batch uint64
-	lo    int64 // lowest epoch that appends use
-
-	// The helper goroutine's jobs, in order.
-	jobs     chan func() error
-	jobErr   chan error
-	queued   int
-	sealing  *SealJob
-	sealDone chan struct{}
-	hot      uint64
-	counts   map[string]int
-}
-
-func newModelRun(t *testing.T, k kit, keepUsed bool) *modelRun {
-	m := &modelRun{t: t, rng: newRand(t), kit: k, opt: Options{Width: 1000, Slots: 5, Sync: SyncNone, KeepUsed: keepUsed}, lo: -3,
-		now:  world{-1 << 62, map[int64]*modelBucket{}},
-		jobs: make(chan func() error, 64), jobErr: make(chan error, 64), hot: 7, counts: map[string]int{}}
-	m.saved = m.now.clone()
-	go func() {
-		for job := range m.jobs {
-			m.jobErr <- job()
-		}
-	}()
-	m.ring = mustRing(t, m.opt, k.open(t), 0)
-	return m
-}
-
-func (m *modelRun) queue(job func() error) {
-	m.queued++
-	m.jobs <- job
-}
-
-// drain waits for the helper goroutine.
-func (m *modelRun) drain() {
-	for ; m.queued > 0; m.queued-- {
-		if err := <-m.jobErr; err != nil {
-			m.t.Error(err)
-		}
-	}
-}
-
-// end closes the ring, also after a failure: the helper goroutine may still be in C.
-func (m *modelRun) end() {
-	close(m.jobs)
-	m.drain()
-	if m.ring != nil {
-		if err := m.ring.Close(); err != nil {
-			m.t.Error(err)
-		}
-	}
-}
-
-func (m *modelRun) chance(percent int) bool { return m.rng.IntN(100) < percent }
 
 func (m *modelRun) randomEntry(epoch int64) (uint64, Entry) {
 	key := m.rng.IntN(300)
@@ -284,28 +218,6 @@ func (m *modelRun) inBatch() {
 	}
 }
 
-func (m *modelRun) commit(record bool) {
-	m.batch++
-	var rec []byte
-	two := m.chance(30) // the way of several tasks: record after the journal
-	if record && !two {
-		rec = commitRecord(m.batch)
-	}
-	must(m.t, m.ring.Commit(m.batch, rec))
-	if record && two {
-		must(m.t, m.ring.WriteCommit(commitRecord(m.batch)))
-	}
-	if record {
-		m.saved = m.now.clone()
-	}
-}
-
-func (m *modelRun) undo() {
-	m.ring.Undo()
-	m.now = m.saved.clone()
-	m.counts["undo"]++
-}
-
 func (m *modelRun) startSeal() {
 	epochs := m.epochs()
 	if m.sealing != nil || len(epochs) == 0 {
@@ -423,26 +335,13 @@ func (m *modelRun) maintain() {
 	m.counts["maintain"]++
 }
 
-// reopen restarts; what was not committed is gone.
-func (m *modelRun) reopen() {
-	m.drain()
-	if m.chance(50) {
-		m.kit.crash(m.t)
-		m.counts["crash"]++
-	}
-	must(m.t, m.ring.Close())
-	m.ring, m.sealing = nil, nil
-	m.now = m.saved.reopened()
-	m.saved = m.now.clone()
-	store := m.kit.open(m.t)
-	if at := recorded(m.t, store); at != m.batch {
-		m.t.Fatalf("commit record of batch %d, expected %d", at, m.batch)
-	}
-	m.ring = mustRing(m.t, m.opt, store, m.batch)
+// checkReopened holds a store against the model after a start: nothing is kept of what is gone.
+func (m *modelRun) checkReopened(store Backend) {
 	if m.ring.Committed() != m.batch {
 		m.t.Fatalf("Committed %d, expected %d", m.ring.Committed(), m.batch)
 	}
-	for _, prefix := range []string{bucketMark, rowBits} { // nothing is kept of what is gone
+	for _, prefix := range []string{bucketMark, rowBits} {
+		prefix = spacePrefix(m.opt.Space) + prefix
 		must(m.t, store.ScanMeta(prefix, func(key string, _ []byte) error {
 			epoch, err := strconv.ParseInt(strings.TrimPrefix(key, prefix), 10, 64)
 			if mb := m.now.buckets[epoch]; mb == nil || mb.state != Sealed && mb.done == 0 {
@@ -451,28 +350,20 @@ func (m *modelRun) reopen() {
 			return err
 		}))
 	}
-	have, want := map[runName]bool{}, map[runName]bool{}
+	have, want := map[RunName]bool{}, map[RunName]bool{}
 	for _, f := range store.Families() {
-		have[runName{f.Epoch(), f.Run()}] = true
+		if f.Name().Space == m.opt.Space {
+			have[f.Name()] = true
+		}
 	}
 	for epoch, mb := range m.now.buckets {
 		for run := range mb.runs {
-			want[runName{epoch, run}] = true
+			want[RunName{m.opt.Space, epoch, run}] = true
 		}
 	}
 	if !maps.Equal(have, want) {
 		m.t.Fatalf("families of %v after a start, expected %v", have, want)
 	}
-	m.counts["reopen"]++
-}
-
-// reopenWithout journals a batch that no commit record follows, and restarts: it never happened.
-func (m *modelRun) reopenWithout() {
-	m.inBatch()
-	m.commit(false)
-	m.batch--
-	m.reopen()
-	m.counts["reopen without the last batch"]++
 }
 
 func (m *modelRun) betweenBatches() {
@@ -489,27 +380,6 @@ func (m *modelRun) betweenBatches() {
 		return
 	}
 	m.saved = m.now.clone()
-}
-
-func (m *modelRun) step() {
-	m.inBatch()
-	if m.chance(20) {
-		m.check()
-	}
-	switch n := m.rng.IntN(100); {
-	case n < 12:
-		m.undo()
-	case n < 15:
-		m.reopen() // in the middle of a batch
-	default:
-		m.commit(true)
-		m.betweenBatches()
-		m.betweenBatches()
-		if m.chance(5) {
-			m.reopenWithout()
-		}
-	}
-	m.check()
 }
 
 // check compares ring and model.
@@ -664,39 +534,4 @@ func (m *modelRun) checkClose(epoch int64) {
 	if parts > 1 {
 		m.counts["closed in parts"]++
 	}
-}
-
-func TestModelConsume(t *testing.T) { testModel(t, false) }
-func TestModelMark(t *testing.T)    { testModel(t, true) }
-
-func testModel(t *testing.T, keepUsed bool) {
-	defer func(old int64) { checkpointBytes = old }(checkpointBytes)
-	checkpointBytes = 20_000
-	eachKit(t, func(t *testing.T, k kit) {
-		m := newModelRun(t, k, keepUsed)
-		defer m.end()
-		steps := 150
-		if _, mem := k.(*memKit); mem {
-			steps = 800
-		}
-		for n := 0; n < steps || n < 10*steps && len(m.missing()) > 0; n++ {
-			m.step()
-		}
-		t.Log(m.counts)
-		if missing := m.missing(); len(missing) > 0 {
-			t.Errorf("the run never came to %q", missing)
-		}
-	})
-}
-
-// missing lists the events that a run should see and did not yet.
-func (m *modelRun) missing() (out []string) {
-	events := []string{"append", "refused", "use open", "use sealing", "use sealed", "end open", "end sealing", "end sealed", "undo", "seal", "spill", "spilled again", "drop",
-		"dropped while sealing", "maintain", "crash", "reopen", "reopen without the last batch", "looked up", "nothing to write", "closed", "closed in parts"}
-	for _, what := range events {
-		if m.counts[what] == 0 {
-			out = append(out, what)
-		}
-	}
-	return out
 }

@@ -10,12 +10,15 @@ import (
 
 // Keys of the meta family.
 const (
-	metaHeader  = "header"  // format, width, slots
+	// Of the store.
 	metaCommit  = "commit"  // the caller's commit record
-	metaFloor   = "floor"   // i64: epochs below are dropped
 	metaDrained = "drained" // present: the input ended and everything was closed
-	bucketMark  = "mark."   // + epoch: what of a bucket is in runs
-	rowBits     = "bits."   // + epoch: which of these rows are used, and which have ended
+
+	// Of a ring, behind its prefix (spacePrefix).
+	metaHeader = "header" // format, width, slots
+	metaFloor  = "floor"  // i64: epochs below are dropped
+	bucketMark = "mark."  // + epoch: what of a bucket is in runs
+	rowBits    = "bits."  // + epoch: which of these rows are used, and which have ended
 
 	// Of stores whose commit record is in another one, u64 each; see Has.
 	metaJournaled = "journaled" // the last batch that Commit wrote
@@ -33,6 +36,14 @@ const (
 	markRun      = 8 + 8 + 8
 	markSealed   = 1 << 0
 )
+
+// spacePrefix stands before the keys of a ring that is not the first of its store.
+func spacePrefix(space byte) string {
+	if space == 0 {
+		return ""
+	}
+	return string(rune(space)) + "."
+}
 
 func markKey(epoch int64) string { return bucketMark + strconv.FormatInt(epoch, 10) }
 func bitsKey(epoch int64) string { return rowBits + strconv.FormatInt(epoch, 10) }
@@ -110,39 +121,22 @@ func Drained(store Backend) (bool, error) {
 
 // MarkDrained says that the input ended and everything is closed: the directory is not resumed (rule 15).
 func (r *Ring) MarkDrained() error {
-	r.write.reset()
-	r.write.put(metaDrained, []byte{1})
+	r.begin().put(metaDrained, []byte{1})
 	return r.flush()
-}
-
-// NewRing puts the state of a store together as it was after the batch `committed` (0: an empty store): sealed
-// buckets by their marks, open ones from the journal. Families without a mark are dropped, journal records of
-// later batches too. The ring owns the store from here on, and Close closes it; after an error the store is
-// still the caller's to close.
-func NewRing(opt Options, store Backend, committed uint64) (*Ring, error) {
-	if err := opt.validate(); err != nil {
-		return nil, err
-	}
-	r := &Ring{opt: opt, store: store, slots: make([]*Bucket, opt.Slots), committed: committed,
-		pool: &chunkPool{chunk: chunkFor(opt.ArenaBytes, opt.Slots)}, floor: -1 << 62}
-	for _, step := range []func() error{r.recoverHeader, r.recoverFloor, r.recoverRuns, r.recoverJournal} {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
 }
 
 func (r *Ring) recoverHeader() error {
 	want := binary.LittleEndian.AppendUint64([]byte{stateVersion}, uint64(r.opt.Width))
 	want = binary.LittleEndian.AppendUint16(want, uint16(r.opt.Slots))
-	got, ok, err := r.store.Meta(metaHeader)
+	got, ok, err := r.store.Meta(r.prefix + metaHeader)
 	if err != nil {
 		return err
 	}
+	if !ok && r.opt.Space != 0 && r.committed != 0 {
+		return fmt.Errorf("the state has no ring %q: another configuration made it. Go on with that one, or start with an empty directory", r.opt.Space)
+	}
 	if !ok {
-		r.write.reset()
-		r.write.put(metaHeader, want)
+		r.begin().put(r.prefix+metaHeader, want)
 		return r.flush()
 	}
 	if len(got) != headerSize || got[0] != stateVersion {
@@ -165,7 +159,7 @@ func formatOf(header []byte) string {
 }
 
 func (r *Ring) recoverFloor() error {
-	v, ok, err := r.store.Meta(metaFloor)
+	v, ok, err := r.store.Meta(r.prefix + metaFloor)
 	if err != nil || !ok {
 		return err
 	}
@@ -176,20 +170,16 @@ func (r *Ring) recoverFloor() error {
 	return nil
 }
 
-// runName is whose run a family is.
-type runName struct {
-	epoch  int64
-	number int
-}
-
 // recoverRuns takes over the families that a mark names and drops the others.
 func (r *Ring) recoverRuns() error {
-	families := map[runName]Family{}
+	families := map[RunName]Family{}
 	for _, f := range r.store.Families() {
-		families[runName{f.Epoch(), f.Run()}] = f
+		if name := f.Name(); name.Space == r.opt.Space {
+			families[name] = f
+		}
 	}
-	err := r.store.ScanMeta(bucketMark, func(key string, value []byte) error {
-		epoch, err := markedEpoch(bucketMark, key)
+	err := r.store.ScanMeta(r.prefix+bucketMark, func(key string, value []byte) error {
+		epoch, err := markedEpoch(r.prefix+bucketMark, key)
 		if err != nil {
 			return err
 		}
@@ -201,7 +191,7 @@ func (r *Ring) recoverRuns() error {
 			return fmt.Errorf("damaged mark %q: %w", key, err)
 		}
 		for i := range b.runs {
-			name := runName{epoch, i}
+			name := RunName{r.opt.Space, epoch, i}
 			if b.runs[i].family = families[name]; b.runs[i].family == nil {
 				return fmt.Errorf("run %d of bucket %d is marked as written, and its family is not there", i, epoch)
 			}
@@ -217,7 +207,7 @@ func (r *Ring) recoverRuns() error {
 	}
 	for _, stray := range families {
 		if err := r.store.DropFamily(stray); err != nil {
-			return fmt.Errorf("dropping the stray family of bucket %d: %w", stray.Epoch(), err)
+			return fmt.Errorf("dropping the stray family of bucket %d: %w", stray.Name().Epoch, err)
 		}
 	}
 	return nil
@@ -227,7 +217,7 @@ func (r *Ring) recoverBits(b *Bucket) error {
 	if other := r.slots[b.Slot]; other != nil {
 		return fmt.Errorf("buckets %d and %d claim one slot", other.Epoch, b.Epoch)
 	}
-	v, _, err := r.store.Meta(bitsKey(b.Epoch))
+	v, _, err := r.store.Meta(r.prefix + bitsKey(b.Epoch))
 	if err != nil {
 		return err
 	}
@@ -247,7 +237,7 @@ func (r *Ring) recoverJournal() error {
 		return err
 	}
 	later := has.Last > r.committed
-	err = r.store.ScanJournal(func(n uint64, record []byte) error {
+	err = r.store.ScanJournal(r.opt.Space, func(n uint64, record []byte) error {
 		if n > r.committed {
 			later = true
 			return nil
@@ -267,7 +257,7 @@ func (r *Ring) recoverJournal() error {
 	if !later {
 		return nil
 	}
-	r.write.reset()
+	r.begin()
 	r.write.CutAbove, r.write.CutsAbove = r.committed, true
 	r.write.putNumber(metaJournaled, r.committed)
 	if err := r.flush(); err != nil {

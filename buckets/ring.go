@@ -36,6 +36,9 @@ type Options struct {
 	// KeepUsed: a used row is only marked, and stays and answers (one-to-many, many-to-many) until it is ended. Otherwise
 	// it is consumed: to use a row and to end it are the same. What has ended no longer waits, and a seal leaves it out.
 	KeepUsed bool
+	// Space is the letter, a to z but b, of a ring that is not the first of its store (NewRings): no other has the same. It is
+	// part of the stored state.
+	Space byte
 	// ArenaBytes is about what all open buckets may hold in RAM, 0 for no limit: it decides how large the chunks of
 	// their arenas are. To stay below it is the caller's doing (StartSpill).
 	ArenaBytes int64
@@ -48,10 +51,17 @@ func (o Options) validate() error {
 	if o.Slots < 2 || o.Slots > MaxSlots {
 		return fmt.Errorf("%d buckets: must be 2 to %d", o.Slots, MaxSlots)
 	}
+	return checkSpace(o.Space)
+}
+
+func checkSpace(space byte) error {
+	if space != 0 && (space < 'a' || space > 'z' || space == 'b') {
+		return fmt.Errorf("ring %q in its store: must be a letter from a to z, and not b, which is the first", space)
+	}
 	return nil
 }
 
-// Ring is the buckets of one task. It belongs to one goroutine.
+// Ring is the buckets of one task, or one of several kinds of them. It belongs to one goroutine.
 type Ring struct {
 	opt     Options
 	store   Backend
@@ -62,11 +72,10 @@ type Ring struct {
 	write   Write
 	lookups Lookups
 	more    Lookups // of ReadChunk
-	err     error   // the first failed write; nothing is written after it
+	prefix  string  // of its keys in the meta family
+	all     *Rings  // of the store
 
 	journalBytes int64 // since the last cut
-	sinceMeta    int64 // journaled since meta was last flushed by a DropJob
-	sinceJournal int64 // and since the journal was
 	lastAppended int   // bytes of the last commit
 	lastUsed     int
 	lastSync     time.Time
@@ -95,7 +104,7 @@ func (r *Ring) Pending() int { return r.pending }
 // Committed is the last batch that Commit wrote or Open found.
 func (r *Ring) Committed() uint64 { return r.committed }
 
-// DiskBytes and MemoryBytes are the store's.
+// DiskBytes and MemoryBytes are the store's, of all rings in it.
 func (r *Ring) DiskBytes() int64 { return r.store.DiskBytes() }
 
 // MemoryBytes is what the store itself keeps in RAM.
@@ -278,16 +287,24 @@ func (b *Bucket) endBatch() {
 	b.touched = false
 }
 
-// Commit makes everything since the last commit durable as one journal record of this batch, and with it the
-// caller's commit record, if there is one: one atomic write. Without one it notes the batch, even if nothing happened in
-// it: so opening sees whether this store still has what another one's commit record names. Batches ascend from 1. After an error the ring
-// stays failed: nothing more is written, and what is on disk is a committed state.
+// Commit is Rings.Commit of a ring that has its store to itself.
 func (r *Ring) Commit(batch uint64, record []byte) error {
-	if r.err != nil {
-		return r.err
+	if len(r.all.rings) > 1 {
+		return fmt.Errorf("batch %d: one of %d rings of a store cannot commit alone", batch, len(r.all.rings))
 	}
-	w := &r.write
-	w.reset()
+	return r.all.Commit(batch, record)
+}
+
+// begin starts a write.
+func (r *Ring) begin() *Write {
+	r.write.reset()
+	r.write.Space = r.opt.Space
+	return &r.write
+}
+
+// journal makes the write of what the batch did.
+func (r *Ring) journal(batch uint64) *Write {
+	w := r.begin()
 	w.Batch = batch
 	uses := 0
 	for _, b := range r.touched {
@@ -299,35 +316,26 @@ func (r *Ring) Commit(batch uint64, record []byte) error {
 	}
 	r.lastUsed = 4 * uses
 	r.lastAppended = max(len(w.Record)-r.lastUsed, 0)
-	if record != nil {
-		w.put(metaCommit, record)
-	} else {
-		w.putNumber(metaJournaled, batch)
-	}
 	r.journalBytes += int64(len(w.Record))
-	r.sinceMeta += int64(len(w.Record))
-	r.sinceJournal += int64(len(w.Record))
-	if len(w.Record) > 0 || len(w.Meta) > 0 {
-		if err := r.flushBetween(failpoint.JournalBefore, failpoint.JournalAfter); err != nil {
-			return err
-		}
-	}
+	return w
+}
+
+// endBatch takes note that what journal made is written.
+func (r *Ring) endBatch(batch uint64) {
 	for _, b := range r.touched {
 		b.endBatch()
 	}
 	r.touched = r.touched[:0]
 	r.committed = batch
-	return nil
 }
 
 // Maintain keeps the journal short between two seals. Call between batches, when the last one is committed: what
 // it writes folds in every batch so far.
 func (r *Ring) Maintain() error {
-	if r.err != nil || r.journalBytes <= checkpointBytes {
-		return r.err
+	if r.all.err != nil || r.journalBytes <= checkpointBytes {
+		return r.all.err
 	}
-	r.write.reset()
-	r.checkpoint(&r.write)
+	r.checkpoint(r.begin())
 	return r.flushBetween(failpoint.CutBefore, failpoint.CutAfter)
 }
 
@@ -336,32 +344,15 @@ func (r *Ring) JournalBytes() (appended, used int) { return r.lastAppended, r.la
 
 // WriteCommit stores the commit record alone: with several tasks, after each of them has journaled the batch.
 func (r *Ring) WriteCommit(record []byte) error {
-	r.write.reset()
-	r.write.put(metaCommit, record)
+	r.begin().put(metaCommit, record)
 	return r.flushBetween(failpoint.CommitBefore, failpoint.CommitAfter)
 }
 
-// flush writes r.write, and remembers a failure for good.
+// flush writes r.write.
 func (r *Ring) flush() error { return r.flushBetween("", "") }
 
 // flushBetween is flush with a failpoint before and after it.
-func (r *Ring) flushBetween(before, after string) error {
-	if r.err != nil {
-		return r.err
-	}
-	r.write.Sync = r.opt.Sync == SyncBatch
-	err := failpoint.Hit(before)
-	if err == nil {
-		err = r.store.Write(&r.write)
-	}
-	if err == nil {
-		err = failpoint.Hit(after)
-	}
-	if err != nil {
-		r.err = fmt.Errorf("state is read-only from here: %w", err)
-	}
-	return r.err
-}
+func (r *Ring) flushBetween(before, after string) error { return r.all.write(&r.write, before, after) }
 
 // SyncJob makes everything that was written before it outlive a power cut. Run may be called from any goroutine, once.
 type SyncJob struct{ store Backend }
@@ -384,5 +375,11 @@ func (r *Ring) StartSync(now time.Time) *SyncJob {
 	return &SyncJob{store: r.store}
 }
 
-// Close closes the store. What was not committed is forgotten.
-func (r *Ring) Close() error { return r.store.Close() }
+// Close closes the store. What was not committed is forgotten. Of several rings of a store the first one's does it, and that of
+// another nothing.
+func (r *Ring) Close() error {
+	if r != r.all.rings[0] {
+		return nil
+	}
+	return r.store.Close()
+}

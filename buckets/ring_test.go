@@ -229,7 +229,7 @@ func TestJournalIsCut(t *testing.T) {
 		check := func(want ...uint64) {
 			t.Helper()
 			var got []uint64
-			must(t, store.ScanJournal(func(batch uint64, _ []byte) error {
+			must(t, store.ScanJournal(0, func(batch uint64, _ []byte) error {
 				got = append(got, batch)
 				return nil
 			}))
@@ -322,11 +322,11 @@ func (f *failing) Write(w *Write) error {
 	return f.Backend.Write(w)
 }
 
-func (f *failing) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
+func (f *failing) WriteRun(name RunName, rows RunSource) (Family, RunStats, error) {
 	if f.run {
 		return nil, RunStats{}, errDisk
 	}
-	return f.Backend.WriteRun(epoch, run, rows)
+	return f.Backend.WriteRun(name, rows)
 }
 
 // TestWriteError: after the first failed write, whichever it is, the ring writes nothing more, even if the disk has
@@ -481,11 +481,11 @@ func TestDamage(t *testing.T) {
 		"header":      {func(m *MemBackend) { m.meta[metaHeader][0] = 9 }, "another format"},
 		"mark cut":    {func(m *MemBackend) { m.meta["mark.0"] = m.meta["mark.0"][:5] }, `damaged mark "mark.0"`},
 		"mark's name": {func(m *MemBackend) { m.meta["mark.x"] = m.meta["mark.0"] }, `damaged mark "mark.x"`},
-		"family gone": {func(m *MemBackend) { delete(m.families, runName{}) }, "its family is not there"},
+		"family gone": {func(m *MemBackend) { delete(m.families, RunName{}) }, "its family is not there"},
 		"bitmap":      {func(m *MemBackend) { m.meta["bits.0"] = make([]byte, 16) }, "bitmap of 16 bytes for 2 rows"},
 		"two in a slot": {func(m *MemBackend) {
 			m.meta["mark.4"], m.meta["bits.4"] = m.meta["mark.0"], m.meta["bits.0"]
-			m.families[runName{epoch: 4}] = &memFamily{epoch: 4}
+			m.families[RunName{Epoch: 4}] = &memFamily{name: RunName{Epoch: 4}}
 		}, "claim one slot"},
 		"journal":        {func(m *MemBackend) { m.journal[2] = m.journal[2][:20] }, "journal of batch 2: damaged journal record"},
 		"journal's slot": {func(m *MemBackend) { m.journal[2] = moved(m.journal[2], 1, 4) }, "slot in use"},

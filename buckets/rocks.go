@@ -24,13 +24,13 @@ import (
 	"github.com/linxGnu/grocksdb"
 )
 
-// Names of column families. That of a run carries the bucket's epoch and its own number, so that an old handle never
-// means a new bucket.
+// Names of column families. That of a run carries its ring, the bucket's epoch and its own number, so that an old handle
+// never means a new bucket.
 const (
 	defaultFamily = "default"
 	metaFamily    = "meta"
 	journalFamily = "journal"
-	bucketFamily  = "b." // + epoch . run
+	mainFamilies  = 'b' // of the ring whose space is 0; of others their own letter. + . epoch . run
 )
 
 const (
@@ -64,34 +64,45 @@ type Rocks struct {
 	fixed                         []*grocksdb.ColumnFamilyHandle // default, meta, journal
 
 	mu       sync.Mutex // guards families: helper goroutines add and remove
-	families map[runName]*rocksFamily
+	families map[RunName]*rocksFamily
 
 	// Scratch of Lookup, so that it allocates nothing.
 	groupPtr []unsafe.Pointer
 	groupEnd []int32
 	cErr     **C.char
-	batchKey [3][8]byte
+	keys     [5][8]byte
 
 	scans atomic.Uint64
 }
 
 type rocksFamily struct {
-	runName
+	name   RunName
 	handle *grocksdb.ColumnFamilyHandle
 }
 
-func (f *rocksFamily) Epoch() int64 { return f.epoch }
-func (f *rocksFamily) Run() int     { return f.number }
+func (f *rocksFamily) Name() RunName { return f.name }
 
-func (n runName) family() string { return fmt.Sprintf("%s%d.%d", bucketFamily, n.epoch, n.number) }
+func (n RunName) family() string {
+	ring := n.Space
+	if ring == 0 {
+		ring = mainFamilies
+	}
+	return fmt.Sprintf("%c.%d.%d", ring, n.Epoch, n.Number)
+}
 
 // parseFamily reads what family wrote.
-func parseFamily(name string) (n runName, ok bool) {
-	epoch, run, _ := strings.Cut(strings.TrimPrefix(name, bucketFamily), ".")
+func parseFamily(name string) (n RunName, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 || len(parts[0]) != 1 {
+		return n, false
+	}
+	if n.Space = parts[0][0]; n.Space == mainFamilies {
+		n.Space = 0
+	}
 	var errE, errR error
-	n.epoch, errE = strconv.ParseInt(epoch, 10, 64)
-	n.number, errR = strconv.Atoi(run)
-	return n, errE == nil && errR == nil && n.family() == name
+	n.Epoch, errE = strconv.ParseInt(parts[1], 10, 64)
+	n.Number, errR = strconv.Atoi(parts[2])
+	return n, errE == nil && errR == nil && checkSpace(n.Space) == nil && n.family() == name
 }
 
 // cptr is the C pointer inside a grocksdb object: the binding has no getter, and each of its types that is used
@@ -114,7 +125,7 @@ func OpenRocks(dir string, shared *Shared) (*Rocks, error) {
 		return nil, err
 	}
 	removeLeftovers(dir)
-	r := &Rocks{dir: dir, shared: shared, families: map[runName]*rocksFamily{}}
+	r := &Rocks{dir: dir, shared: shared, families: map[RunName]*rocksFamily{}}
 	r.makeOptions()
 	if err := r.open(); err != nil {
 		r.destroyOptions()
@@ -136,7 +147,7 @@ func removeLeftovers(dir string) {
 
 func (r *Rocks) open() error {
 	names := []string{defaultFamily, metaFamily, journalFamily}
-	var runs []runName // of names[3:]
+	var runs []RunName // of names[3:]
 	if _, err := os.Stat(filepath.Join(r.dir, "CURRENT")); err == nil {
 		have, err := grocksdb.ListColumnFamilies(r.dbOpts, r.dir)
 		if err != nil {
@@ -229,23 +240,22 @@ func bytePtr(b []byte) *C.char {
 
 // Write implements Backend.
 func (r *Rocks) Write(w *Write) error {
-	for i, v := range [3]uint64{w.Batch, w.CutBelow, w.CutAbove + 1} {
-		binary.BigEndian.PutUint64(r.batchKey[i][:], v)
-	}
-	var below, above *C.char
-	if w.CutBelow > 0 {
-		below = bytePtr(r.batchKey[1][:])
-	}
-	if w.CutsAbove {
-		above = bytePtr(r.batchKey[2][:])
-	}
-	sync := C.int(0)
-	if w.Sync {
-		sync = 1
-	}
-	if C.jb_write(r.c, bytePtr(r.batchKey[0][:]), bytePtr(w.Record), C.size_t(len(w.Record)), below, above,
-		bytePtr(w.Meta), C.size_t(len(w.Meta)), sync, r.cErr) != 0 {
-		return takeErr(r.cErr)
+	synced := w.Sync
+	for ; w != nil; w = w.Next {
+		flags := C.int(0)
+		for flag, yes := range [...]bool{w.CutBelow > 0, w.CutsAbove, w.Next == nil, w.Next == nil && synced} {
+			if yes {
+				flags |= 1 << flag
+			}
+		}
+		for i, key := range [...]uint64{journalKey(w.Space, w.Batch), journalKey(w.Space, 0), journalKey(w.Space, w.CutBelow),
+			journalKey(w.Space, w.CutAbove+1), journalKey(w.Space+1, 0)} {
+			binary.BigEndian.PutUint64(r.keys[i][:], key)
+		}
+		if C.jb_write(r.c, bytePtr(r.keys[0][:]), bytePtr(w.Record), C.size_t(len(w.Record)), bytePtr(w.Meta), C.size_t(len(w.Meta)),
+			flags, r.cErr) != 0 {
+			return takeErr(r.cErr)
+		}
 	}
 	return nil
 }
@@ -331,7 +341,7 @@ func (r *Rocks) DropFamily(f Family) error {
 		return err
 	}
 	r.mu.Lock()
-	delete(r.families, rf.runName)
+	delete(r.families, rf.name)
 	r.mu.Unlock()
 	err := r.db.DropColumnFamily(rf.handle)
 	rf.handle.Destroy()
@@ -394,16 +404,16 @@ func (r *Rocks) ScanMeta(prefix string, fn func(key string, value []byte) error)
 }
 
 // ScanJournal implements Backend.
-func (r *Rocks) ScanJournal(fn func(batch uint64, record []byte) error) error {
+func (r *Rocks) ScanJournal(space byte, fn func(batch uint64, record []byte) error) error {
 	it, end := r.iterate(r.fixed[2])
 	defer end()
-	for it.SeekToFirst(); it.Valid(); it.Next() {
+	for it.Seek([]byte{space}); it.ValidForPrefix([]byte{space}); it.Next() {
 		k, v := it.Key(), it.Value()
 		var err error
 		if len(k.Data()) != 8 {
 			err = fmt.Errorf("%w: key of %d bytes", ErrJournal, len(k.Data()))
 		} else {
-			err = fn(binary.BigEndian.Uint64(k.Data()), v.Data())
+			err = fn(binary.BigEndian.Uint64(k.Data())&maxBatch, v.Data())
 		}
 		k.Free()
 		v.Free()

@@ -186,7 +186,7 @@ func TestStrays(t *testing.T) {
 	}
 	r = mustRing(t, testOptions, store, 2)
 	defer func() { must(t, r.Close()) }()
-	if f := store.Families(); len(f) != 1 || f[0].Epoch() != 1 {
+	if f := store.Families(); len(f) != 1 || f[0].Name().Epoch != 1 {
 		t.Errorf("families %v", f)
 	}
 	if _, err := os.Stat(filepath.Join(k.dir, "ingest-7.sst")); !errors.Is(err, os.ErrNotExist) {

@@ -27,9 +27,8 @@ const (
 )
 
 // WriteRun implements Backend: one table file, and a family made of it.
-func (r *Rocks) WriteRun(epoch int64, run int, rows RunSource) (Family, RunStats, error) {
-	name := runName{epoch, run}
-	file := fmt.Sprintf("ingest-%d.%d.sst", epoch, run)
+func (r *Rocks) WriteRun(name RunName, rows RunSource) (Family, RunStats, error) {
+	file := "ingest-" + name.family() + ".sst"
 	path := filepath.Join(r.dir, file)
 	opts := r.bucketOpts
 	if r.shared.bloom || rows.Size() > maxHashTable { // a bloom filter of RocksDB's own is for comparison: as people have it
@@ -87,7 +86,7 @@ type table struct {
 }
 
 // importTable makes the family of a run out of its file, which moves into the database.
-func (r *Rocks) importTable(name runName, file string, t table) (*rocksFamily, error) {
+func (r *Rocks) importTable(name RunName, file string, t table) (*rocksFamily, error) {
 	cErr := (**C.char)(C.calloc(1, C.size_t(unsafe.Sizeof(uintptr(0)))))
 	defer C.free(unsafe.Pointer(cErr))
 	var texts [3]*C.char

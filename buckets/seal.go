@@ -30,8 +30,8 @@ type SealJob struct {
 	store  Backend
 	part   *writing
 	over   bitmap // rows to leave out, as of the start; those that are over later are only in the bitmap
-	number int    // of the run in its bucket
-	final  bool   // the bucket is sealed with it
+	name   RunName
+	final  bool // the bucket is sealed with it
 
 	older []Family
 
@@ -73,7 +73,7 @@ func (r *Ring) startRun(b *Bucket, final bool) *SealJob {
 	if b.part == nil { // else the last attempt failed, and its rows are still set apart
 		b.freeze(r.committed)
 	}
-	j := &SealJob{bucket: b, store: r.store, part: b.part, over: b.snapshot(b.over()), number: len(b.runs), final: final}
+	j := &SealJob{bucket: b, store: r.store, part: b.part, over: b.snapshot(b.over()), name: RunName{r.opt.Space, b.Epoch, len(b.runs)}, final: final}
 	for _, old := range b.runs {
 		j.older = append(j.older, old.family)
 	}
@@ -94,7 +94,7 @@ func (j *SealJob) Run() error {
 			j.Hashes = append(j.Hashes, r.hash)
 		}
 	}
-	family, stats, err := j.store.WriteRun(j.bucket.Epoch, j.number, &runSource{part: j.part, rows: rows})
+	family, stats, err := j.store.WriteRun(j.name, &runSource{part: j.part, rows: rows})
 	if err != nil {
 		return fmt.Errorf("sealing bucket %d: %w", j.bucket.Epoch, err)
 	}
@@ -192,8 +192,8 @@ func (s *runSource) Next() (key, value []byte, ok bool) {
 // instead. Call between batches, when the last one is committed.
 func (r *Ring) FinishSeal(j *SealJob) (*DropJob, error) {
 	b := j.bucket
-	if r.err != nil {
-		return nil, r.err
+	if r.all.err != nil {
+		return nil, r.all.err
 	}
 	if b.gone {
 		b.part.arena.release()
@@ -214,8 +214,8 @@ func (r *Ring) FinishSeal(j *SealJob) (*DropJob, error) {
 	if j.final {
 		b.state = Sealed
 	}
-	r.write.reset()
-	r.write.put(markKey(b.Epoch), b.encodeMark())
+	r.begin()
+	r.write.put(r.prefix+markKey(b.Epoch), b.encodeMark())
 	b.bitsDirty = true // there are rows in it that no bitmap on disk has yet
 	r.checkpoint(&r.write)
 	if err := r.flushBetween(failpoint.MarkBefore, failpoint.MarkAfter); err != nil {
@@ -236,7 +236,7 @@ func (r *Ring) checkpoint(w *Write) {
 			cut = min(cut, n)
 		}
 		if b.bitsDirty && b.done > 0 {
-			w.put(bitsKey(b.Epoch), b.encodeBits())
+			w.put(r.prefix+bitsKey(b.Epoch), b.encodeBits())
 			b.bitsDirty = false
 		}
 	}

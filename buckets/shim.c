@@ -78,9 +78,6 @@ int64_t jb_lookup(jb_store* s, size_t n_groups, void** families, const int32_t* 
   return (int64_t)total;
 }
 
-static const char journal_start[8] = {0};
-static const char journal_end[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
-
 static void add_meta(jb_store* s, const char* meta, size_t len) {
   const char* end = meta + len;
   while (meta < end) {
@@ -98,16 +95,15 @@ static void add_meta(jb_store* s, const char* meta, size_t len) {
   }
 }
 
-int jb_write(jb_store* s, const char* journal_key, const char* record, size_t record_len, const char* cut_below,
-             const char* cut_above, const char* meta, size_t meta_len, int sync, char** err) {
-  rocksdb_writebatch_clear(s->batch);
-  if (cut_below != NULL)
-    rocksdb_writebatch_delete_range_cf(s->batch, s->journal, journal_start, 8, cut_below, 8);
-  if (cut_above != NULL)  // cut_above is the first batch that goes
-    rocksdb_writebatch_delete_range_cf(s->batch, s->journal, cut_above, 8, journal_end, 9);
-  if (record_len > 0) rocksdb_writebatch_put_cf(s->batch, s->journal, journal_key, 8, record, record_len);
+int jb_write(jb_store* s, const char* keys, const char* record, size_t record_len, const char* meta, size_t meta_len,
+             int flags, char** err) {
+  const char *key = keys, *start = keys + 8, *below = keys + 16, *above = keys + 24, *end = keys + 32;
+  if (flags & 1) rocksdb_writebatch_delete_range_cf(s->batch, s->journal, start, 8, below, 8);
+  if (flags & 2) rocksdb_writebatch_delete_range_cf(s->batch, s->journal, above, 8, end, 8);
+  if (record_len > 0) rocksdb_writebatch_put_cf(s->batch, s->journal, key, 8, record, record_len);
   add_meta(s, meta, meta_len);
-  rocksdb_write(s->db, sync ? s->write_sync : s->write, s->batch, err);
+  if (!(flags & 4)) return 0;
+  rocksdb_write(s->db, flags & 8 ? s->write_sync : s->write, s->batch, err);
   rocksdb_writebatch_clear(s->batch);
   return *err == NULL ? 0 : -1;
 }

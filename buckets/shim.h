@@ -32,9 +32,11 @@ void jb_store_free(jb_store* s);
 int64_t jb_lookup(jb_store* s, size_t n_groups, void** families, const int32_t* group_end, const char* keys,
                   size_t key_len, char* out, size_t out_cap, uint32_t* out_off, char** err);
 
-// jb_write applies one buckets.Write; see there for the format of meta. Returns 0, or -1 with *err set.
-int jb_write(jb_store* s, const char* journal_key, const char* record, size_t record_len, const char* cut_below,
-             const char* cut_above, const char* meta, size_t meta_len, int sync, char** err);
+// jb_write adds one buckets.Write to the next batch; see there for the format of meta. keys are five of 8 bytes in the journal:
+// of the record; the ring's first; the first that stays, with flag 1; the first that goes, with flag 2, up to the last, which
+// stays. Flag 4: this was the last one, and the batch is applied, with flag 8 synced. Returns 0, or -1 with *err set.
+int jb_write(jb_store* s, const char* keys, const char* record, size_t record_len, const char* meta, size_t meta_len,
+             int flags, char** err);
 
 // jb_sst_new starts a table file with the options of a family (a rocksdb_options_t). It is to be freed with jb_sst_free
 // even if *err is set.

@@ -14,7 +14,11 @@ import (
 func markedEpoch(prefix, key string) (int64, error) {
 	epoch, err := strconv.ParseInt(strings.TrimPrefix(key, prefix), 10, 64)
 	if err != nil || key != prefix+strconv.FormatInt(epoch, 10) {
-		return 0, fmt.Errorf("damaged %s %q: no name of an epoch", map[string]string{bucketMark: "mark", rowBits: "bitmap"}[prefix], key)
+		what := "mark"
+		if strings.HasSuffix(prefix, rowBits) {
+			what = "bitmap"
+		}
+		return 0, fmt.Errorf("damaged %s %q: no name of an epoch", what, key)
 	}
 	return epoch, nil
 }
@@ -46,8 +50,8 @@ func (b *Bucket) readBits(v []byte) error {
 
 // strayBitmaps refuses bitmaps of buckets that have no mark: one of a later bucket of that epoch would take them over.
 func (r *Ring) strayBitmaps() error {
-	return r.store.ScanMeta(rowBits, func(key string, _ []byte) error {
-		epoch, err := markedEpoch(rowBits, key)
+	return r.store.ScanMeta(r.prefix+rowBits, func(key string, _ []byte) error {
+		epoch, err := markedEpoch(r.prefix+rowBits, key)
 		if err != nil {
 			return err
 		}

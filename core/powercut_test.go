@@ -40,9 +40,8 @@ func (f *frail) note(o op, sync bool) error {
 }
 
 func (f *frail) Write(w *buckets.Write) error {
-	c := *w
-	c.Record, c.Meta = bytes.Clone(w.Record), bytes.Clone(w.Meta)
-	return f.note(op{do: func(m *buckets.MemBackend) error { return m.Write(&c) }}, w.Sync)
+	c := w.Clone()
+	return f.note(op{do: func(m *buckets.MemBackend) error { return m.Write(c) }}, w.Sync)
 }
 
 func (f *frail) SyncLog() error {
@@ -67,14 +66,14 @@ func (k *keptRun) Next() (key, value []byte, ok bool) {
 
 func (k *keptRun) Size() int64 { return 0 }
 
-func (f *frail) WriteRun(epoch int64, run int, rows buckets.RunSource) (fam buckets.Family, stats buckets.RunStats, err error) {
+func (f *frail) WriteRun(name buckets.RunName, rows buckets.RunSource) (fam buckets.Family, stats buckets.RunStats, err error) {
 	kept := &keptRun{}
 	for k, v, ok := rows.Next(); ok; k, v, ok = rows.Next() {
 		kept.keys, kept.values = append(kept.keys, bytes.Clone(k)), append(kept.values, bytes.Clone(v))
 	}
 	err = f.note(op{run: true, do: func(m *buckets.MemBackend) (err error) {
 		again := *kept
-		fam, stats, err = m.WriteRun(epoch, run, &again)
+		fam, stats, err = m.WriteRun(name, &again)
 		return err
 	}}, false)
 	return fam, stats, err
@@ -85,10 +84,10 @@ func (f *frail) DropFamily(fam buckets.Family) error {
 	if err := f.SyncLog(); err != nil {
 		return err
 	}
-	epoch, run := fam.Epoch(), fam.Run()
+	name := fam.Name()
 	return f.note(op{do: func(m *buckets.MemBackend) error {
 		for _, x := range m.Families() {
-			if x.Epoch() == epoch && x.Run() == run {
+			if x.Name() == name {
 				return m.DropFamily(x)
 			}
 		}

@@ -45,11 +45,11 @@ func (m *mortal) Write(w *buckets.Write) error {
 	return m.Backend.Write(w)
 }
 
-func (m *mortal) WriteRun(epoch int64, run int, rows buckets.RunSource) (buckets.Family, buckets.RunStats, error) {
+func (m *mortal) WriteRun(name buckets.RunName, rows buckets.RunSource) (buckets.Family, buckets.RunStats, error) {
 	if err := m.fuse.burn(); err != nil {
 		return nil, buckets.RunStats{}, err
 	}
-	return m.Backend.WriteRun(epoch, run, rows)
+	return m.Backend.WriteRun(name, rows)
 }
 
 func (m *mortal) DropFamily(f buckets.Family) error {
