@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"time"
 
 	"joinbench/buckets"
 )
@@ -48,9 +47,11 @@ func (c *Config) waiting() (a, b *Config) {
 	return &ca, &cb
 }
 
-func newBoth(cfg *Config, rings [2]*buckets.Ring, wm [2]int64) *both {
+func newBoth(cfg *Config, rings *buckets.Rings, wm [2]int64) *both {
 	ca, cb := cfg.waiting()
-	w := &both{a: newTask(ca, rings[A], cfg.limits(wm)[A]), b: newTask(cb, rings[B], cfg.limits(wm)[B]), cfg: cfg}
+	help := newHelper(cfg, 2)
+	w := &both{a: newTask(ca, rings.At(0), cfg.limits(wm)[A], help), b: newTask(cb, rings.At(1), cfg.limits(wm)[B], help), cfg: cfg}
+	w.a.rings = rings
 	w.b.side = B
 	w.b.all = cfg.Cardinality != OneToOne
 	w.b.stats = w.a.stats // one book for both
@@ -174,17 +175,10 @@ func (w *both) Undo() {
 	w.b.undo()
 }
 
-// Commit implements Joiner: both journal, then the record says that they have.
+// Commit implements Joiner: the rings share a store, and a write.
 func (w *both) Commit(n uint64, record []byte) error {
-	if err := w.a.commit(n, nil); err != nil {
-		return err
-	}
-	if err := w.b.commit(n, nil); err != nil || record == nil {
-		return err
-	}
-	start := time.Now()
-	defer func() { w.a.stats.AskTime += time.Since(start) }()
-	return w.WriteCommit(record)
+	w.b.releasedUpTo()
+	return w.a.commit(n, record)
 }
 
 // WriteCommit implements Joiner.
@@ -208,7 +202,8 @@ func (w *both) MarkDrained() error { return w.a.ring.MarkDrained() }
 
 // Close implements Joiner.
 func (w *both) Close(failed bool) error {
-	return w.each(func(t *Task) error { return taskJoiner{t}.Close(failed) })
+	w.b.closing = true
+	return taskJoiner{w.a}.Close(failed)
 }
 
 // Stats implements Joiner.

@@ -45,7 +45,7 @@ func TestRule12WaitEqualsAligned(t *testing.T) {
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want := expect(&l.cfg, src)
-		stores, sink := memStores(2*l.tasks), &joined{}
+		stores, sink := memStores(l.tasks), &joined{}
 		e := open(t, &l.cfg, stores, src, sink)
 		must(t, e.Run(context.Background()))
 		must(t, e.Quiesce())
@@ -64,7 +64,7 @@ func TestRule14WaitRestarts(t *testing.T) {
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want := expect(&l.cfg, src)
-		stores, sink := memStores(2*l.tasks), &joined{}
+		stores, sink := memStores(l.tasks), &joined{}
 		far := 1 + r.IntN(100)
 		for lived, over := 0, false; !over; lived++ {
 			n := 1 + r.IntN(far)

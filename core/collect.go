@@ -55,8 +55,6 @@ type groups struct {
 	lateA copies  // their entries
 	take  taking
 	stats groupStats
-
-	syncing bool
 }
 
 // groupStats count since the task was made.
@@ -231,9 +229,6 @@ func (g *groups) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex
 
 // begin forgets what came out last: before each part of a batch.
 func (g *groups) begin() { g.take.begin() }
-
-// commit journals the batch.
-func (g *groups) commit(n uint64, record []byte) error { return g.ring.Commit(n, record) }
 
 // undo goes back to the last commit.
 func (g *groups) undo() {

@@ -24,8 +24,8 @@ func newManyGroups(t testing.TB, how Collect, wanted uint32, n int) *manyGroups 
 	must(t, err)
 	own, err := buckets.NewRing(opt, newRocks(t, 1).open(t)[0], 0)
 	must(t, err)
-	m := &manyGroups{groups: newGroups(cfg, own, newHelper(cfg)), t: t, task: &Task{stats: &TaskStats{}}}
-	t.Cleanup(func() { must(t, m.close()) })
+	m := &manyGroups{groups: newGroups(cfg, own, newHelper(cfg, 1)), t: t, task: &Task{stats: &TaskStats{}}}
+	t.Cleanup(func() { must(t, m.ring.Close()) })
 	bucket, err := ring.Bucket(0)
 	must(t, err)
 	for i := range n {
@@ -54,7 +54,7 @@ func (m *manyGroups) ask(n int) {
 
 func (m *manyGroups) end() {
 	m.batch++
-	must(m.t, m.commit(m.batch, nil))
+	must(m.t, m.ring.Commit(m.batch, nil))
 	m.begin()
 }
 
@@ -62,7 +62,8 @@ func (m *manyGroups) spillAll() {
 	m.end()
 	_, _, _, largest := m.arenas()
 	m.spill(largest)
-	must(m.t, m.help.next(true).finish(m.task))
+	j, _ := m.help.next(true)
+	must(m.t, j.finish(m.task))
 }
 
 // closeAll lets all groups out, and says how many B they had.

@@ -67,28 +67,8 @@ func (j *groupDrop) finish(t *Task) error {
 	return j.err
 }
 
-// groupSync makes the log of collected B outlive a power cut.
-type groupSync struct {
-	timed
-	g    *groups
-	sync *buckets.SyncJob
-	err  error
-}
-
-func (j *groupSync) run(*helper) {
-	defer j.since(time.Now())
-	j.err = j.sync.Run()
-}
-
-// finish implements job.
-func (j *groupSync) finish(*Task) error {
-	j.g.syncing = false
-	return j.err
-}
-
-// maintain comes between batches, when the last one is committed: epochs below floor are over, as those of the A are. Call it
-// before the task starts to sync its own log, which has the commit record or is synced before that.
-func (g *groups) maintain(floor int64, now time.Time) error {
+// maintain comes between batches, when the last one is committed: epochs below floor are over, as those of the A are.
+func (g *groups) maintain(floor int64) error {
 	for slot := range g.cfg.Slots {
 		b := g.ring.AtSlot(slot)
 		if b == nil || b.Epoch >= floor {
@@ -107,12 +87,6 @@ func (g *groups) maintain(floor int64, now time.Time) error {
 	}
 	if len(drops) > 0 {
 		g.help.start(&groupDrop{drops: drops})
-	}
-	if !g.syncing {
-		if j := g.ring.StartSync(now); j != nil {
-			g.syncing = true
-			g.help.start(&groupSync{g: g, sync: j})
-		}
 	}
 	return g.ring.Maintain()
 }
@@ -167,6 +141,3 @@ func (g *groups) levels() groupLevels {
 	}
 	return l
 }
-
-// close closes the store; the helper has stopped.
-func (g *groups) close() error { return g.ring.Close() }

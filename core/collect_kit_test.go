@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"joinbench/buckets"
 )
@@ -83,7 +82,7 @@ func (rig *groupRig) start() {
 	own, err := buckets.NewRing(opt, rig.open(), rig.batch)
 	must(rig.t, err)
 	rig.ring = ring
-	rig.g = newGroups(rig.cfg, own, newHelper(rig.cfg))
+	rig.g = newGroups(rig.cfg, own, newHelper(rig.cfg, 1))
 	rig.g.hash = rig.hash
 	rig.g.take.most, rig.g.take.mostRead = 1+rig.r.IntN(40), 1<<rig.r.IntN(18)
 	rig.find()
@@ -313,7 +312,7 @@ func (rig *groupRig) lateNulls() {
 func (rig *groupRig) commit() {
 	rig.lateNulls()
 	rig.batch++
-	must(rig.t, rig.g.commit(rig.batch, nil))
+	must(rig.t, rig.g.ring.Commit(rig.batch, nil))
 	must(rig.t, rig.ring.Commit(rig.batch, nil))
 	for _, a := range rig.now.as {
 		a.fresh = false
@@ -353,7 +352,7 @@ func (rig *groupRig) between() {
 		}
 		_, err := rig.ring.DropBelow(rig.floor)
 		must(rig.t, err)
-		must(rig.t, rig.g.maintain(rig.floor, time.Time{}))
+		must(rig.t, rig.g.maintain(rig.floor))
 		rig.last = rig.now.clone()
 		rig.did["drops"]++
 	}
@@ -362,8 +361,8 @@ func (rig *groupRig) between() {
 // finish takes in what the helper did.
 func (rig *groupRig) finish(n int) {
 	for ; n > 0; n-- {
-		j := rig.g.help.next(true)
-		if j == nil {
+		j, ok := rig.g.help.next(true)
+		if !ok {
 			return
 		}
 		must(rig.t, j.finish(rig.task))
@@ -376,9 +375,10 @@ func (rig *groupRig) restart() {
 		rig.undo()
 		rig.finish(1 << 30)
 	}
-	for rig.g.help.next(true) != nil {
+	for ok := true; ok; {
+		_, ok = rig.g.help.next(true)
 	}
-	must(rig.t, rig.g.close())
+	must(rig.t, rig.g.ring.Close())
 	must(rig.t, rig.ring.Close())
 	rig.back()
 	rig.start()
@@ -409,12 +409,12 @@ func (rig *groupRig) run(steps int) {
 	}
 	rig.commit()
 	rig.closeSome(1)
-	must(rig.t, rig.g.maintain(rig.floor+2*rigSlots, time.Time{}))
+	must(rig.t, rig.g.maintain(rig.floor+2*rigSlots))
 	if l := rig.g.levels(); l.Pending != 0 || l.DiskBytes != 0 || l.IndexBytes != 0 {
 		rig.t.Fatalf("all is over, and there is left: %+v", l)
 	}
 	rig.finish(1 << 30)
-	must(rig.t, rig.g.close())
+	must(rig.t, rig.g.ring.Close())
 	must(rig.t, rig.ring.Close())
 }
 

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -110,7 +109,7 @@ func TestGroupsHot(t *testing.T) {
 				t.Fatalf("%d of %d: out is %v", i+1, n, out)
 			}
 			if i%300 == 200 {
-				must(t, rig.g.commit(uint64(i), nil))
+				must(t, rig.g.ring.Commit(uint64(i), nil))
 				_, _, _, largest := rig.g.arenas()
 				rig.g.spill(largest)
 				rig.finish(1)
@@ -164,44 +163,6 @@ func TestGroupsReads(t *testing.T) {
 	if n := len(m.take.full[5].B); n != 3 {
 		t.Fatalf("%d B in the group of RAM and a run", n)
 	}
-}
-
-// syncs counts how often a log was synced.
-type syncs struct {
-	buckets.Backend
-	n int
-}
-
-func (s *syncs) SyncLog() error {
-	s.n++
-	return s.Backend.SyncLog()
-}
-
-// TestGroupsSync: with SyncInterval the log of collected B is synced about once a second, and not twice at a time.
-func TestGroupsSync(t *testing.T) {
-	store := &syncs{Backend: buckets.NewMemBackend()}
-	cfg := &Config{Width: rigWidth, Slots: rigSlots, Inline: true}
-	ring, err := buckets.NewRing(buckets.Options{Width: rigWidth, Slots: rigSlots, Sync: buckets.SyncInterval}, store, 0)
-	must(t, err)
-	g := newGroups(cfg, ring, newHelper(cfg))
-	now := time.Unix(1_700_000_000, 0)
-	at := func(after time.Duration, want int) {
-		t.Helper()
-		now = now.Add(after)
-		must(t, g.maintain(0, now))
-		if store.n != want {
-			t.Fatalf("synced %d times, want %d", store.n, want)
-		}
-	}
-	at(0, 1)
-	at(2*time.Second, 1) // the first has not been taken in
-	must(t, g.help.next(true).finish(nil))
-	at(0, 2)
-	must(t, g.help.next(true).finish(nil))
-	at(time.Second/2, 2)
-	at(time.Second/2, 3)
-	must(t, g.help.next(true).finish(nil))
-	must(t, g.close())
 }
 
 // TestGroupsLost: an A that says it has collected B, of which there are none, is an error that says what to do.

@@ -34,19 +34,10 @@ type Engine struct {
 	Observe func(*Engine) error
 }
 
-// Rings of an engine: for each task that of its A, and behind it that of B that wait (ProbeWait) or are collected; all recovered to the batch of
-// the commit record.
-type Rings []*buckets.Ring
+// Rings of an engine: for each task those that share its store, recovered to the batch of the commit record.
+type Rings []*buckets.Rings
 
-// RingsPerTask is how many backends a task takes.
-func (c *Config) RingsPerTask() int {
-	if c.Probe == ProbeWait || c.Collect != CollectEager {
-		return 2
-	}
-	return 1
-}
-
-// OpenRings makes a ring of each backend. The commit record, nil in a new state, is kept in the first.
+// OpenRings makes the rings of each task's backend. The commit record, nil in a new state, is kept in the first.
 func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Rings, []byte, error) {
 	record, err := buckets.CommitRecord(stores[0])
 	if err != nil {
@@ -61,15 +52,29 @@ func OpenRings(cfg *Config, sync buckets.SyncMode, stores []buckets.Backend) (Ri
 	}
 	var rings Rings
 	for i, s := range stores {
-		opt := buckets.Options{Width: cfg.Width, Slots: cfg.Slots, Sync: sync, KeepUsed: cfg.keepsUsed(Side(i % cfg.RingsPerTask())),
-			ArenaBytes: cfg.ArenaBytes}
-		r, err := buckets.NewRing(opt, s, committed)
+		r, err := buckets.NewRings(cfg.ringOptions(sync), s, committed)
 		if err != nil {
-			return nil, nil, fmt.Errorf("task %d: %w", i/cfg.RingsPerTask(), err)
+			return nil, nil, fmt.Errorf("task %d: %w", i, err)
 		}
 		rings = append(rings, r)
 	}
 	return rings, record, nil
+}
+
+// ringOptions are those of a task's rings: of its A, and of B that wait (ProbeWait) or are collected.
+func (c *Config) ringOptions(sync buckets.SyncMode) []buckets.Options {
+	a := buckets.Options{Width: c.Width, Slots: c.Slots, Sync: sync, KeepUsed: c.keepsUsed(A), ArenaBytes: c.ArenaBytes}
+	b := a
+	b.KeepUsed = c.keepsUsed(B)
+	switch {
+	case c.Probe == ProbeWait:
+		b.Space = 'w'
+	case c.Collect != CollectEager:
+		b.Space = 'c'
+	default:
+		return []buckets.Options{a}
+	}
+	return []buckets.Options{a, b}
 }
 
 // keepsUsed says whether an event of a side stays when it has paired (rule 2). In one-to-many that is the A alone.
@@ -88,27 +93,20 @@ func (r Rings) close() error {
 // NewEngine makes an engine over rings and goes back to the commit record, and source and sink with it. The engine
 // owns the rings: Close closes them.
 func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink) (*Engine, error) {
-	per := cfg.RingsPerTask()
-	e, err := newEngine(cfg, len(rings)/per, record, source, sink)
+	e, err := newEngine(cfg, len(rings), record, source, sink)
 	if err != nil {
 		return nil, errors.Join(err, rings.close())
 	}
 	e.wm = e.gate.wm
-	for i := 0; i < len(rings); i += per {
-		for s, r := range rings[i : i+per] {
-			if s == int(B) && cfg.Probe != ProbeWait {
-				continue // collected B lie in the buckets of their A
-			}
-			for slot := range cfg.Slots {
-				if b := r.AtSlot(slot); b != nil {
-					e.gate.live[s][slot] = b.Epoch
-				}
-			}
+	for _, r := range rings {
+		e.gate.fillFrom(A, r.At(0))
+		if cfg.Probe == ProbeWait {
+			e.gate.fillFrom(B, r.At(1))
 		}
-		e.addTask(rings[i : i+per])
+		e.addTask(r)
 	}
 	if s, ok := sink.(Syncer); ok {
-		if rings[0].SyncMode() == buckets.SyncBatch {
+		if rings[0].At(0).SyncMode() == buckets.SyncBatch {
 			e.sync = s
 		}
 		e.tasks[0].outputs = s
@@ -123,17 +121,17 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 }
 
 // addTask makes the joiner of the rings of one task.
-func (e *Engine) addTask(rings Rings) {
+func (e *Engine) addTask(rings *buckets.Rings) {
 	if e.cfg.Probe == ProbeWait {
-		w := newBoth(e.cfg, [2]*buckets.Ring(rings), e.wm)
+		w := newBoth(e.cfg, rings, e.wm)
 		w.a.back, w.b.back = e.gate.back[A], e.gate.back[B]
 		e.tasks, e.joiners = append(e.tasks, w.a), append(e.joiners, w)
 		return
 	}
-	t := newTask(e.cfg, rings[0], e.cfg.limits(e.wm)[A])
-	t.back = e.gate.back[A]
+	t := newTask(e.cfg, rings.At(0), e.cfg.limits(e.wm)[A], newHelper(e.cfg, 1))
+	t.back, t.rings = e.gate.back[A], rings
 	if e.cfg.Collect != CollectEager {
-		t.groups = newGroups(e.cfg, rings[1], t.help)
+		t.groups = newGroups(e.cfg, rings.At(1), t.help)
 	}
 	e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
 }

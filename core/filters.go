@@ -78,7 +78,7 @@ func (t *Task) mendFilters() {
 		case life.failed > 0:
 			if b := t.ring.AtSlot(slot); t.batches >= life.retryAt && b != nil && !b.Empty() && !b.Writing() {
 				life.building = true
-				t.help.start(&scanJob{task: t, scan: t.ring.ScanHashes(b)})
+				t.start(&scanJob{task: t, scan: t.ring.ScanHashes(b)})
 			}
 		default:
 			t.mendStale(slot)
@@ -96,10 +96,10 @@ func (t *Task) mendStale(slot int) {
 	case float64(life.stale) <= staleShare*float64(keys):
 	case laned>>slot&1 == 0:
 		life.building = true
-		t.help.start(&scanJob{task: t, scan: t.ring.ScanLive(b), live: true})
+		t.start(&scanJob{task: t, scan: t.ring.ScanLive(b), live: true})
 	case !t.lanesBusy:
 		life.stale = 0
-		t.help.start(t.startLanes(1 << slot))
+		t.start(t.startLanes(1 << slot))
 		t.stats.FiltersRebuilt++
 	}
 }
@@ -115,7 +115,7 @@ func (t *Task) loadFilters() {
 	any := false
 	defer func() {
 		if any { // after the filters, which the B wait for
-			t.help.start(&verifyJob{verify: t.ring.StartVerify()})
+			t.start(&verifyJob{verify: t.ring.StartVerify()})
 		}
 	}()
 	var load *loadJob
@@ -134,12 +134,12 @@ func (t *Task) loadFilters() {
 		t.loading++
 		load.scans = append(load.scans, &scanJob{task: t, scan: t.ring.ScanHashes(b)})
 		if len(load.scans) == loadTogether {
-			t.help.start(load)
+			t.start(load)
 			load = nil
 		}
 	}
 	if load != nil {
-		t.help.start(load)
+		t.start(load)
 	}
 }
 

@@ -127,3 +127,12 @@ func (g *Gate) advance(to [2]Bounds) {
 func (g *Gate) drops(to [2]Bounds) bool {
 	return to[A].Floor > g.floor[A] || g.cfg.Probe == ProbeWait && to[B].Floor > g.floor[B]
 }
+
+// fillFrom claims the slots of the buckets that a ring has.
+func (g *Gate) fillFrom(s Side, r *buckets.Ring) {
+	for slot := range g.live[s] {
+		if b := r.AtSlot(slot); b != nil {
+			g.live[s][slot] = b.Epoch
+		}
+	}
+}

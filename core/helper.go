@@ -15,11 +15,11 @@ type helper struct {
 	after   uint64   // Config.SwapAfter
 	batch   uint64   // the task's
 	asked   []uint64 // with after: the batches at which the open jobs were started, in their order
-	jobs    chan job
-	results chan job
-	ready   []job // results of inline jobs
-	open    int   // jobs started and not collected
-	seals   int   // of these, seals and spills
+	jobs    chan started
+	results chan started
+	ready   []started // results of inline jobs
+	open    int       // jobs started and not collected
+	seals   int       // of these, seals and spills
 	builder fusefilter.Builder
 	done    chan struct{}
 }
@@ -39,11 +39,12 @@ const (
 	maxQueue = maxSeals + 5*buckets.MaxSlots
 )
 
-func newHelper(cfg *Config) *helper {
+// newHelper makes the helper of as many rings.
+func newHelper(cfg *Config, rings int) *helper {
 	h := &helper{inline: cfg.Inline, after: uint64(cfg.SwapAfter)}
 	h.builder.Before = cfg.BuildFault
 	if !h.inline {
-		h.jobs, h.results, h.done = make(chan job, maxQueue), make(chan job, maxQueue), make(chan struct{})
+		h.jobs, h.results, h.done = make(chan started, rings*maxQueue), make(chan started, rings*maxQueue), make(chan struct{})
 		go h.loop()
 	}
 	return h
@@ -58,9 +59,21 @@ func (h *helper) loop() {
 	}
 }
 
-func (h *helper) start(j job) {
+// started is a job and the task that takes it in; nil: whoever asks. With ProbeWait two tasks have one helper.
+type started struct {
+	job
+	task *Task
+}
+
+// start has the helper do a job of a task.
+func (t *Task) start(j job) { t.help.startFor(j, t) }
+
+func (h *helper) start(j job) { h.startFor(j, nil) }
+
+func (h *helper) startFor(what job, task *Task) {
+	j := started{what, task}
 	h.open++
-	if _, ok := j.(*sealJob); ok {
+	if _, ok := what.(*sealJob); ok {
 		h.seals++
 	}
 	if h.after > 0 {
@@ -76,17 +89,16 @@ func (h *helper) start(j job) {
 
 // next returns a finished job, or nil: at once, or with wait as soon as there is one. With SwapAfter it is the job that is
 // due, and without wait none other.
-func (h *helper) next(wait bool) job {
+func (h *helper) next(wait bool) (j started, ok bool) {
 	if h.open == 0 {
-		return nil
+		return j, false
 	}
 	if h.after > 0 {
 		if h.asked[0]+h.after > h.batch && !wait {
-			return nil
+			return j, false
 		}
 		wait, h.asked = true, h.asked[1:] // they finish in the order in which they were started
 	}
-	var j job
 	switch {
 	case h.inline:
 		j, h.ready = h.ready[0], h.ready[1:]
@@ -96,14 +108,14 @@ func (h *helper) next(wait bool) job {
 		select {
 		case j = <-h.results:
 		default:
-			return nil
+			return j, false
 		}
 	}
 	h.open--
-	if _, ok := j.(*sealJob); ok {
+	if _, ok := j.job.(*sealJob); ok {
 		h.seals--
 	}
-	return j
+	return j, true
 }
 
 // stop ends the goroutine; everything that was started was collected before.
@@ -123,34 +135,36 @@ func (t *timed) since(start time.Time) { t.took = time.Since(start) }
 func (t *Task) collect(wait bool) error {
 	var errs []error
 	for {
-		j := t.help.next(wait || t.help.seals > maxSeals)
-		if j == nil {
+		j, ok := t.help.next(wait || t.help.seals > maxSeals)
+		if !ok {
 			return errors.Join(errs...)
 		}
-		errs = append(errs, j.finish(t))
+		errs = append(errs, t.finish(j))
 	}
 }
 
-// shutdown waits for the helper, stops it and closes the ring.
+// finish takes in one job, of this task or of the one beside it.
+func (t *Task) finish(j started) error {
+	if j.task != nil {
+		return j.job.finish(j.task)
+	}
+	return j.job.finish(t)
+}
+
+// shutdown waits for the helper, stops it and closes the rings.
 func (t *Task) shutdown() error {
 	t.closing = true
 	err := t.collect(true)
 	t.help.stop()
-	return errors.Join(err, t.closeRings())
+	return errors.Join(err, t.rings.Close())
 }
 
-func (t *Task) closeRings() error {
-	if t.groups == nil {
-		return t.ring.Close()
-	}
-	return errors.Join(t.ring.Close(), t.groups.close())
-}
-
-// abandon waits for the helper, takes nothing in and closes the ring: a family without a mark is dropped when the
+// abandon waits for the helper, takes nothing in and closes the rings: a family without a mark is dropped when the
 // state is opened again.
 func (t *Task) abandon() error {
-	for t.help.next(true) != nil {
+	for ok := true; ok; {
+		_, ok = t.help.next(true)
 	}
 	t.help.stop()
-	return t.closeRings()
+	return t.rings.Close()
 }

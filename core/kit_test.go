@@ -408,7 +408,7 @@ func watch(fn func(*Engine)) func(*Engine) error {
 func runAll(t testing.TB, cfg *Config, tasks int, src *script) (*joined, Counters) {
 	t.Helper()
 	sink := &joined{}
-	e := open(t, cfg, memStores(tasks*cfg.RingsPerTask()), src, sink)
+	e := open(t, cfg, memStores(tasks), src, sink)
 	must(t, e.Run(context.Background()))
 	must(t, e.Quiesce())
 	c := e.Counters()

@@ -40,7 +40,7 @@ func (t *Task) layLanes() {
 	if lanes != nil && alone>>newest&1 != 0 && t.set.Keys(newest) > lanes.Capacity() {
 		j.large, j.epoch = newest, epoch
 	}
-	t.help.start(j)
+	t.start(j)
 }
 
 // aloneSlots are the sealed buckets whose filter stands alone, and the newest of them.

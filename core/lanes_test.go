@@ -340,7 +340,8 @@ func TestLanesComeBack(t *testing.T) {
 		e = open(t, cfg, []buckets.Backend{slow}, newScript(t, 512, a, b), sink)
 		task := e.tasks[0]
 		for task.loading > loadTogether {
-			must(t, task.help.next(true).finish(task))
+			j, _ := task.help.next(true)
+			must(t, j.finish(task))
 		}
 		if l, _ := task.set.Lanes(); !inline && (l != nil || task.lanesBusy || task.loading == 0) {
 			t.Errorf("lanes %v, in the making %v, while %d filters are loading", l != nil, task.lanesBusy, task.loading)

@@ -40,7 +40,7 @@ func (j *sealJob) finish(t *Task) error {
 	t.forgetRelease(b.Slot)
 	if t.ring.AtSlot(b.Slot) != b { // dropped while it was being sealed
 		if drop != nil {
-			t.help.start(&dropJob{task: t, drop: drop})
+			t.start(&dropJob{task: t, drop: drop})
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func (t *Task) maintain(to Bounds) error {
 		return err
 	}
 	if t.groups != nil {
-		if err := t.groups.maintain(to.Floor, start); err != nil {
+		if err := t.groups.maintain(to.Floor); err != nil {
 			return err
 		}
 	}
@@ -159,10 +159,10 @@ func (t *Task) maintain(to Bounds) error {
 		return err
 	}
 	t.mendFilters()
-	if !t.syncBusy {
+	if !t.syncBusy && t.side == A { // the others share its log
 		if j := t.ring.StartSync(start); j != nil {
 			t.syncBusy = true
-			t.help.start(&syncJob{outputs: t.outputs, sync: j})
+			t.start(&syncJob{outputs: t.outputs, sync: j})
 		}
 	}
 	if err := t.collect(false); err != nil { // what ran inline
@@ -188,7 +188,7 @@ func (t *Task) startSeals() (any bool) {
 func (t *Task) startRun(b *buckets.Bucket, seal *buckets.SealJob) {
 	t.part[b.Slot] = partIndex{t.index[b.Slot], seal.Base()}
 	t.index[b.Slot] = nil
-	t.help.start(&sealJob{kind: t.cfg.Filter, seal: seal})
+	t.start(&sealJob{kind: t.cfg.Filter, seal: seal})
 }
 
 const (
@@ -228,11 +228,11 @@ func (t *Task) spill() error {
 		if writing == 0 || open+writing <= limit {
 			return nil
 		}
-		j := t.help.next(true)
-		if j == nil {
+		j, ok := t.help.next(true)
+		if !ok {
 			return nil
 		}
-		if err := j.finish(t); err != nil {
+		if err := t.finish(j); err != nil {
 			return err
 		}
 		t.startSeals()
@@ -287,7 +287,7 @@ func (t *Task) dropBelow(floor int64) error {
 		t.stats.DroppedTotal++
 	}
 	for _, j := range jobs {
-		t.help.start(&dropJob{task: t, drop: j, book: books[j.Epoch]})
+		t.start(&dropJob{task: t, drop: j, book: books[j.Epoch]})
 	}
 	return nil
 }

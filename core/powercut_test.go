@@ -118,7 +118,7 @@ func TestPowerCut(t *testing.T) {
 		t.Logf("sync mode %d, %s", mode, l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want, sink := expect(&l.cfg, src), &joined{}
-		stores := make([]*frail, l.tasks*l.cfg.RingsPerTask())
+		stores := make([]*frail, l.tasks)
 		for i := range stores {
 			stores[i] = newFrail()
 		}

@@ -17,7 +17,7 @@ func TestPropertyEqualsNestedLoop(t *testing.T) {
 		src := newScript(t, l.chunk, l.a, l.b)
 		want := expect(&l.cfg, src)
 		sink := &joined{}
-		e := open(t, &l.cfg, memStores(l.tasks*l.cfg.RingsPerTask()), src, sink)
+		e := open(t, &l.cfg, memStores(l.tasks), src, sink)
 		e.Observe = watch(func(e *Engine) { checkLevels(t, e) })
 		must(t, e.Run(context.Background()))
 		must(t, e.Quiesce())
@@ -163,7 +163,7 @@ func TestPropertyNoDrain(t *testing.T) {
 			cfg.Drain = false
 			cfg.BatchSize = []int{l.cfg.BatchSize, 1, 1000}[life]
 			tasks := []int{l.tasks, 1, 3}[life]
-			stores, sink := memStores(tasks*cfg.RingsPerTask()), &joined{}
+			stores, sink := memStores(tasks), &joined{}
 			e := open(t, &cfg, stores, src.again(), sink)
 			must(t, e.Run(context.Background()))
 			var here []int64

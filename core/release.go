@@ -325,7 +325,7 @@ func (t *Task) foreseeReleases() {
 			r := &t.rel.buckets[kind][b.Slot]
 			if !r.started && r.job == nil && b.State() == buckets.Sealed && !b.Empty() && t.bucketEnd(b) > limit {
 				r.job = t.newCloseJob(b)
-				t.help.start(r.job)
+				t.start(r.job)
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func TestRestartAnywhere(t *testing.T) {
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want := expect(&l.cfg, src)
-		stores, sink := memStores(l.tasks*l.cfg.RingsPerTask()), &joined{}
+		stores, sink := memStores(l.tasks), &joined{}
 		src.rewind = r.IntN(2) * r.IntN(20)
 		far := 1 + r.IntN(100)
 		var story []string

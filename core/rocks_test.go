@@ -84,7 +84,8 @@ func newSealedTask(t testing.TB, n, m int) *sealedTask {
 	if record != nil {
 		t.Fatal("a new state has a commit record")
 	}
-	s := &sealedTask{Task: newTask(cfg, rings[0], cfg.limits([2]int64{minTime, minTime})[A]), cfg: cfg, n: n, m: m}
+	s := &sealedTask{Task: newTask(cfg, rings[0].At(0), cfg.limits([2]int64{minTime, minTime})[A], newHelper(cfg, 1)), cfg: cfg, n: n, m: m}
+	s.rings = rings[0]
 	t.Cleanup(func() { must(t, s.shutdown()) })
 	for from := 0; from < n+m; from += 4096 {
 		s.begin()

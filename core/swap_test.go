@@ -31,7 +31,7 @@ func TestSwapAfter(t *testing.T) {
 					return nil
 				}
 			}
-			e := open(t, &cfg, memStores(l.tasks*l.cfg.RingsPerTask()), newScript(t, l.chunk, l.a, l.b), &joined{})
+			e := open(t, &cfg, memStores(l.tasks), newScript(t, l.chunk, l.a, l.b), &joined{})
 			e.Observe = watch(func(e *Engine) {
 				for _, task := range e.tasks {
 					for early && len(task.help.results) < task.help.open {

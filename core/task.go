@@ -14,10 +14,11 @@ import (
 
 // Task joins one part of the keys. One goroutine at a time calls it; between batches that is the engine's.
 type Task struct {
-	cfg  *Config
-	hash func(key []byte) uint64 // nil: xxh3
-	ring *buckets.Ring
-	set  *fusefilter.Set
+	cfg   *Config
+	hash  func(key []byte) uint64 // nil: xxh3
+	ring  *buckets.Ring
+	rings *buckets.Rings // ring, and those that share its store: what the task commits and closes
+	set   *fusefilter.Set
 	// index of the rows in arenas, by slot, and of those that are being written as a run; nil where there are none.
 	index   [buckets.MaxSlots]*fusefilter.OpenIndex
 	part    [buckets.MaxSlots]partIndex
@@ -86,8 +87,8 @@ const (
 
 // newTask makes the task of a ring, of which everything below the limits has come out; its open buckets get their indexes again and whose sealed ones their
 // filters, by the helper; until then they are maybe.
-func newTask(cfg *Config, ring *buckets.Ring, let Limits) *Task {
-	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: newHelper(cfg), stats: &TaskStats{},
+func newTask(cfg *Config, ring *buckets.Ring, let Limits, help *helper) *Task {
+	t := &Task{cfg: cfg, hash: cfg.Hash, ring: ring, help: help, stats: &TaskStats{},
 		set: fusefilter.NewSet(cfg.Filter, cfg.Slots), leftOut: noEpoch}
 	more := cfg.Early > 0 || cfg.CompleteOn != EndNever || cfg.Collect != CollectEager
 	t.all = cfg.Cardinality == ManyToMany
@@ -384,7 +385,7 @@ func byEpoch(x, y *buckets.Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) }
 // commit journals the batch; with one task the commit record goes with it.
 func (t *Task) commit(n uint64, record []byte) error {
 	start := time.Now()
-	err := t.journal(n, record)
+	err := t.rings.Commit(n, record)
 	t.releasedUpTo()
 	took := time.Since(start)
 	// Shared out by bytes: what the journal holds of A, and what it holds of pairs.
@@ -396,20 +397,6 @@ func (t *Task) commit(n uint64, record []byte) error {
 	}
 	t.stats.AskTime += took
 	return err
-}
-
-// journal makes the batch durable. With groups two stores journal, and then the record says that both have.
-func (t *Task) journal(n uint64, record []byte) error {
-	if t.groups == nil {
-		return t.ring.Commit(n, record)
-	}
-	if err := t.ring.Commit(n, nil); err != nil {
-		return err
-	}
-	if err := t.groups.commit(n, nil); err != nil || record == nil {
-		return err
-	}
-	return t.ring.WriteCommit(record)
 }
 
 // undo goes back to the last commit: what the batch stored and used is as it was.

@@ -87,7 +87,7 @@ func TestUndo(t *testing.T) {
 
 		// One engine fails in batch k+1, or in the first later one that reads; its twin stops before that one.
 		k, reading := r.IntN(20), r.IntN(2) == 0
-		stores, sink := memStores(l.tasks*l.cfg.RingsPerTask()), &joined{}
+		stores, sink := memStores(l.tasks), &joined{}
 		failing := slices.Clone(stores)
 		fail := false
 		for i := range failing {
@@ -116,7 +116,7 @@ func TestUndo(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		twinSink := &joined{}
-		twin := open(t, &l.cfg, memStores(l.tasks*l.cfg.RingsPerTask()), src.again(), twinSink)
+		twin := open(t, &l.cfg, memStores(l.tasks), src.again(), twinSink)
 		if committed == 0 {
 			cancel()
 		}

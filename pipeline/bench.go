@@ -116,7 +116,7 @@ func newBench(bc BenchConfig) (*bench, error) {
 
 // prepareState makes new databases, or with Resume opens those of the unfinished run.
 func (b *bench) prepareState() error {
-	b.mark = benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.stores(), Endless: b.Duration > 0,
+	b.mark = benchMark{Workload: b.gen.gen.Fingerprint(), Config: b.fingerprint(), Tasks: b.tasks, Endless: b.Duration > 0,
 		Drops: b.Pace != nil && b.Pace.CatchUp == Drop}
 	if b.limitB > 0 {
 		b.mark.Cut = b.gen.limit
@@ -149,17 +149,14 @@ func (b *bench) prepareState() error {
 	if err := b.state.begin(marked, b.mark); err != nil {
 		return err
 	}
-	return b.state.openStores(b.stores(), b.Profile.Join)
+	return b.state.openStores(b.tasks, b.Profile.Join)
 }
-
-// stores is the number of databases.
-func (b *bench) stores() int { return b.tasks * b.c.core.RingsPerTask() }
 
 // benchMark is kept beside the state: whose state it is.
 type benchMark struct {
 	Workload string
 	Config   uint64
-	Tasks    int      // databases
+	Tasks    int
 	Endless  bool     `json:",omitempty"` // the streams go on behind the profile's records
 	Drops    bool     `json:",omitempty"` // B that were late were dropped: nobody knows which
 	Cut      [2]int64 `json:",omitzero"`  // where they were ended, by side: what was drained then is closed

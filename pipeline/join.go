@@ -188,12 +188,12 @@ func sameFile(a, b string) bool {
 type runMark struct {
 	A, B   capture.Identity
 	Config uint64 // hash of what decides the results
-	Tasks  int    // databases
+	Tasks  int
 }
 
 // prepareState opens the databases of an unfinished run of the same files, or makes new ones.
 func (j *fileJoin) prepareState() error {
-	mark := runMark{A: j.inputs[0].Identity(), B: j.inputs[1].Identity(), Config: j.fingerprint(), Tasks: j.stores()}
+	mark := runMark{A: j.inputs[0].Identity(), B: j.inputs[1].Identity(), Config: j.fingerprint(), Tasks: j.tasks}
 	var have runMark
 	marked, err := j.state.readMark(&have)
 	if err != nil || !marked && j.state.hasTasks() || marked && !j.state.fits(have.Tasks) {
@@ -207,11 +207,8 @@ func (j *fileJoin) prepareState() error {
 	if err := j.state.begin(marked, mark); err != nil {
 		return err
 	}
-	return j.state.openStores(j.stores(), j.Config)
+	return j.state.openStores(j.tasks, j.Config)
 }
-
-// stores is the number of databases.
-func (j *fileJoin) stores() int { return j.tasks * j.c.core.RingsPerTask() }
 
 // resumable opens the databases if they hold an unfinished run of the same files; a finished one starts anew.
 func (j *fileJoin) resumable(have, mark runMark) (bool, error) {

@@ -113,7 +113,7 @@ func (s *state) wipe() error {
 	return err
 }
 
-// openStores opens n databases: one for each ring of each task.
+// openStores opens the database of each of n tasks.
 func (s *state) openStores(n int, cfg *config.Join) error {
 	s.shared = buckets.NewShared(buckets.SharedOptions{Memory: cfg.State.Memory, Tasks: n, Bloom: cfg.State.Filter == "bloom"})
 	for i := range n {
