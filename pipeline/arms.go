@@ -23,6 +23,8 @@ type ArmsConfig struct {
 	Dir      string // where the arms' states lie while they run, "" for a temporary place
 	Argv     []string
 	Progress *Progress
+	// Thresholds that the record with all arms is held against.
+	Thresholds []*results.Limit
 	// Save, if set, keeps the record.
 	Save func(*results.Record) error
 	// Command starts this program so that it calls RunArm with the files 3 and 4 and the arm's engine.
@@ -44,6 +46,7 @@ type armRun struct {
 	proc        *armProc
 	first, last *armReading     // where measuring began, and where it is
 	slices      []*float64      // ns a B
+	slicesA     []*float64      // ns a stored A
 	turns       []int64         // its place in the order of each slice, from 1
 	killed      *results.Record // of the life that was killed
 	record      *results.Record // of the last life
@@ -195,7 +198,7 @@ func (r *armsRun) prepare(ctx context.Context, a *armRun) error {
 func (r *armsRun) slice(ctx context.Context, a *armRun, i int) error {
 	until := a.first.B + (a.first.Sent-a.first.B)*int64(i+1)/(armSlices+1)
 	if until <= a.last.B {
-		a.slices = append(a.slices, nil)
+		a.slices, a.slicesA = append(a.slices, nil), append(a.slicesA, nil)
 		return nil
 	}
 	if err := a.proc.tell(armOrder{Until: until}); err != nil {
@@ -210,6 +213,7 @@ func (r *armsRun) slice(ctx context.Context, a *armRun, i int) error {
 	} else {
 		a.slices = append(a.slices, nil)
 	}
+	a.slicesA = append(a.slicesA, ratio(float64(at.StoreNs-a.last.StoreNs), float64(at.Stored-a.last.Stored)))
 	r.Progress.B.Add(at.B - a.last.B)
 	r.Progress.Probes.Add(int64(at.Probes - a.last.Probes))
 	a.last = at

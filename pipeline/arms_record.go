@@ -33,6 +33,7 @@ func (r *armsRun) merged(runErr error) *results.Record {
 	if without := r.lookupsPerProbe("none"); without != nil && rec.Join.LookupsPerProbe != nil {
 		rec.Join.VsArm = ratio(*without, *rec.Join.LookupsPerProbe)
 	}
+	rec.SetThresholds(r.Thresholds)
 	rec.Verdict = results.Judge(rec, r.findings(main, runErr)...)
 	rec.Verdict.Reasons = unique(rec.Verdict.Reasons) // what the arm found, the record may say too
 	return rec
@@ -107,6 +108,9 @@ func (a *armRun) result(first *armRun) results.Arm {
 	if a.first != nil {
 		out.NsPerB, out.Turns = a.nsPerB(), a.turns
 		out.SetRatio(first.nsPerB(), first.slices)
+		if a.Name != armNull { // it stores nothing
+			out.SetRatioA(a.slicesA, first.slicesA)
+		}
 		if !a.onState() && a.Name != armNull { // it keeps nothing
 			out.RestartNs, out.Lost = &a.first.ReadyNs, new(int64(a.last.Pending))
 		}

@@ -152,7 +152,7 @@ func TestArmProfile(t *testing.T) {
 // costs. A type without null rows of A has none that come early.
 func TestArmsOfTypes(t *testing.T) {
 	p := armProfile(t)
-	for _, set := range [][2]string{{"type", "left"}, {"early", "2m"}, {"retract", "true"}, {"load.pending", "2k"}, {"load.ages", "[1m, 4m]"}, {"load.b_rate", "20"}} {
+	for _, set := range [][2]string{{"type", "left"}, {"early", "2m"}, {"retract", "true"}, {"load.pending", "2k"}, {"load.ages", "[1m, 4m]"}, {"load.b_rate", "20"}, {"max_spread", "10s"}} {
 		if err := p.Set(set[0], set[1], "test"); err != nil {
 			t.Fatal(err)
 		}
@@ -167,12 +167,16 @@ func TestArmsOfTypes(t *testing.T) {
 			t.Errorf("%s: type %s, early %v, retract %v, %v", a.Name, q.Join.Type, q.Join.Early, q.Join.Retract, err)
 		}
 	}
-	rec, err := RunArms(context.Background(), ArmsConfig{Profile: p, Name: "test", Arms: arms, Summary: true, Command: armCommand})
+	limits, err := results.ParseThresholds([]string{"arms.left.ns_per_a_ratio<=1000", "arms.left.ns_per_a_ratio<=0.001"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec.Verdict.Status != results.StatusOK || len(rec.Arms) != len(arms) {
-		t.Fatalf("verdict %+v", rec.Verdict)
+	rec, err := RunArms(context.Background(), ArmsConfig{Profile: p, Name: "test", Arms: arms, Summary: true, Command: armCommand, Thresholds: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.Verdict.ExitCode != results.ExitThreshold || len(rec.Arms) != len(arms) || len(rec.Thresholds) != 2 || !rec.Thresholds[0].OK || rec.Thresholds[1].OK {
+		t.Fatalf("verdict %+v, thresholds %+v", rec.Verdict, rec.Thresholds)
 	}
 	for i := range rec.Arms {
 		a := &rec.Arms[i]

@@ -103,7 +103,7 @@ func TestReadErrors(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"empty", " \n", "the file is empty"},
 		{"text", "hello", "line 1: invalid character 'h'"},
-		{"cut", valid[:len(valid)/2], "unexpected end of JSON input"},
+		{"cut", valid[:strings.LastIndexByte(valid[:len(valid)/2], '\n')], "unexpected end of JSON input"},
 		{"list", "[1]", "cannot unmarshal array"},
 		{"no schema", `{"metrics":{}}`, `it has no "schema" (expected "joinbench.result")`},
 		{"other schema", `{"schema":"k6","schema_version":"1.0.0"}`, `its schema is "k6" (expected "joinbench.result")`},

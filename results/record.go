@@ -196,6 +196,9 @@ type Arm struct {
 	NsPerBRatioLow   *float64   `json:"ns_per_b_ratio_low"`
 	NsPerBRatioHigh  *float64   `json:"ns_per_b_ratio_high"`
 	NsPerA           *float64   `json:"ns_per_a"`
+	NsPerARatio      *float64   `json:"ns_per_a_ratio"` // of the slices alone, without what was loaded before
+	NsPerARatioLow   *float64   `json:"ns_per_a_ratio_low"`
+	NsPerARatioHigh  *float64   `json:"ns_per_a_ratio_high"`
 	BackgroundNsPerA *float64   `json:"background_ns_per_a"`
 	UnitNs           *float64   `json:"unit_ns"`
 	CPUSPerMillion   *float64   `json:"cpu_s_per_million"`
@@ -220,19 +223,34 @@ type Arm struct {
 // SetRatio sets the arm's ns per B in relation to that of the first arm: the median over the slices that both have and
 // the extremes, or, without such slices, the quotient.
 func (a *Arm) SetRatio(first *float64, slicesOfFirst []*float64) {
-	a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = nil, nil, nil
-	var all []float64
-	for i := range min(len(a.Slices), len(slicesOfFirst)) {
-		if own, other := a.Slices[i], slicesOfFirst[i]; own != nil && other != nil && *other > 0 {
-			all = append(all, *own / *other)
-		}
+	a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = sliceRatio(a.Slices, slicesOfFirst)
+	if a.NsPerBRatio != nil {
+		return
 	}
-	if n := len(all); n > 0 {
-		slices.Sort(all)
-		a.NsPerBRatio, a.NsPerBRatioLow, a.NsPerBRatioHigh = Known((all[(n-1)/2]+all[n/2])/2), &all[0], &all[n-1]
-	} else if a.NsPerB != nil && first != nil && *first > 0 {
+	if a.NsPerB != nil && first != nil && *first > 0 {
 		a.NsPerBRatio = Known(*a.NsPerB / *first)
 	}
+}
+
+// SetRatioA sets the arm's ns per A, slice by slice, in relation to that of the first arm.
+func (a *Arm) SetRatioA(own, first []*float64) {
+	a.NsPerARatio, a.NsPerARatioLow, a.NsPerARatioHigh = sliceRatio(own, first)
+}
+
+// sliceRatio is the median of the quotients of the slices that both have, and their extremes; nil without such slices.
+func sliceRatio(own, first []*float64) (mid, low, high *float64) {
+	var all []float64
+	for i := range min(len(own), len(first)) {
+		if x, y := own[i], first[i]; x != nil && y != nil && *y > 0 {
+			all = append(all, *x / *y)
+		}
+	}
+	n := len(all)
+	if n == 0 {
+		return nil, nil, nil
+	}
+	slices.Sort(all)
+	return Known((all[(n-1)/2] + all[n/2]) / 2), &all[0], &all[n-1]
 }
 
 // Threshold is a limit that was asked for, e.g. "join.filter.fp_ratio<0.0005". One whose value is null has failed.

@@ -43,7 +43,7 @@ func armsConfig(cmd *cobra.Command, f *runFlags, bc *pipeline.BenchConfig) (pipe
 		return pipeline.ArmsConfig{}, fmt.Errorf("--arms starts this program again, and does not find it: %w", err)
 	}
 	return pipeline.ArmsConfig{Profile: bc.Profile, Name: bc.Name, Arms: arms, Summary: bc.Summary, Dir: f.dir, Argv: bc.Argv,
-		Progress: bc.Progress, Save: bc.Save,
+		Progress: bc.Progress, Save: bc.Save, Thresholds: bc.Thresholds,
 		Command: func(arm string) *exec.Cmd { return exec.Command(self, "run", "--arm", arm) }}, nil
 }
 
