@@ -13,8 +13,8 @@ type timeModel struct {
 	wm      [2]int64
 	whole   [2]bool // idle as a whole
 	now     int64
-	waiting []*modelRow // A
-	came    [2]int64    // closed times of the moment before: what was closed then has come out
+	waiting [2][]*modelRow
+	came    [2]int64 // closed times of the moment before: what was closed then has come out
 	expected
 	behind [2]uint64
 }
@@ -91,7 +91,7 @@ func (x *timeModel) forget() {
 
 // moment does what is possible now: fates first, then A, then B.
 func (x *timeModel) moment() {
-	x.came[A] = x.wm[B] - x.cfg.After - x.cfg.Grace
+	x.came = [2]int64{A: x.wm[B] - x.cfg.After - x.cfg.Grace, B: x.wm[A] - x.cfg.Before - x.cfg.Grace}
 	for {
 		x.look()
 		x.watermarks()
@@ -233,42 +233,54 @@ func (x *timeModel) takeOne(s Side) bool {
 		case e.time+x.cfg.Grace < x.wm[s]:
 			x.behind[s]++
 		}
-		if s == A {
-			x.waiting = append(x.waiting, row)
-		} else {
-			x.ask(row)
-		}
+		x.join(s, row)
 		x.done(s, p, Accepted)
 		return true
 	}
 	return false
 }
 
-// ask pairs a B with every A that is there and has not come out.
-func (x *timeModel) ask(b *modelRow) {
-	met := false
-	for _, a := range x.waiting {
-		if a.key == b.key && a.time-x.cfg.Before <= b.time && b.time <= a.time+x.cfg.After && a.time >= x.came[A] {
+// join pairs an event with all of the other side that are there and have not come out, and has it wait if it is one that does.
+func (x *timeModel) join(s Side, row *modelRow) {
+	for _, other := range x.waiting[1-s] {
+		a, b := row, other
+		if s == B {
+			a, b = other, row
+		}
+		if a.key == b.key && a.time-x.cfg.Before <= b.time && b.time <= a.time+x.cfg.After && other.time >= x.came[1-s] {
 			x.pairs = append(x.pairs, a.id+"+"+b.id)
-			a.used, met = true, true
+			a.used, b.used = true, true
 		}
 	}
-	if !met {
-		x.unmatchedB = append(x.unmatchedB, b.id)
+	switch waits := s == A || x.cfg.Probe == ProbeWait; {
+	case waits && row.time >= x.came[s]:
+		x.waiting[s] = append(x.waiting[s], row)
+	case !row.used:
+		x.out(s, row)
 	}
 }
 
-// close lets A go whose window is over.
+func (x *timeModel) out(s Side, row *modelRow) {
+	if s == A {
+		x.unmatchedA = append(x.unmatchedA, row.id)
+	} else {
+		x.unmatchedB = append(x.unmatchedB, row.id)
+	}
+}
+
+// close lets go what waits and is over.
 func (x *timeModel) close() {
-	x.waiting = slices.DeleteFunc(x.waiting, func(a *modelRow) bool {
-		over := x.wm[B] > a.time+x.cfg.After+x.cfg.Grace
-		if over && !a.used {
-			x.unmatchedA = append(x.unmatchedA, a.id)
-		}
-		return over
-	})
+	for s, span := range [2]int64{A: x.cfg.After, B: x.cfg.Before} {
+		x.waiting[s] = slices.DeleteFunc(x.waiting[s], func(row *modelRow) bool {
+			over := x.wm[1-s] > row.time+span+x.cfg.Grace
+			if over && !row.used {
+				x.out(Side(s), row)
+			}
+			return over
+		})
+	}
 }
 
 func (x *timeModel) String() string {
-	return fmt.Sprintf("now %d, watermarks %v, idle as a whole %v, %d A wait", x.now, x.wm, x.whole, len(x.waiting))
+	return fmt.Sprintf("now %d, watermarks %v, idle as a whole %v, %d A wait", x.now, x.wm, x.whole, len(x.waiting[A]))
 }
