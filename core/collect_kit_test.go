@@ -61,7 +61,6 @@ type groupRig struct {
 	floor     int64
 	nextA     int64
 	nextB     [3]int64
-	chunk     *Chunk
 	did       map[string]int
 }
 

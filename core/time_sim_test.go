@@ -71,7 +71,7 @@ func TestRule07Simulation(t *testing.T) {
 		cfg := src.config(c)
 		t.Logf("%+v", c)
 		model := newTimeModel(cfg, src)
-		stores, sink := memStores(cfg.RingsPerTask()*(1+r.IntN(2))), &joined{}
+		stores, sink := memStores(1+r.IntN(2)), &joined{}
 		var ends []int64
 		for range r.IntN(4) {
 			ends = append(ends, 10*r.Int64N(40_000)+3)
