@@ -145,7 +145,7 @@ func (m *model) null(l *life, early bool) {
 // close is the fate of one A when no more B ask.
 func (m *model) close(a *Event) {
 	l := &m.lives[slices.IndexFunc(m.lives, func(l life) bool { return l.a == a })]
-	cfg, closed, certain := &m.e.cfg, m.e.closedA(a), m.e.certain(a)
+	cfg, closed := &m.e.cfg, m.e.closedA(a)
 	switch {
 	case l.over:
 	case len(l.got) > 0 && !cfg.collects(): // it has paired, and may go on waiting
@@ -153,10 +153,10 @@ func (m *model) close(a *Event) {
 		m.group(l, false)
 		l.over = true
 	case len(l.got) > 0:
-		if certain && cfg.tooLate(a, l.met) {
+		if cfg.tooLate(a, l.met) { // it came before this B joined the group
 			m.null(l, true)
 		}
-	case certain:
+	case m.e.certain(a):
 		m.null(l, true)
 	case closed:
 		m.null(l, false)

@@ -21,14 +21,17 @@ type stop struct {
 	wm   [2]int64
 }
 
-// stops are the right places to stop: one, but where the ring decides and rule 13 leaves open how.
+// stops are the right places to stop: one, but where the ring decides and rule 13 leaves open how. An event waits whose
+// bucket would displace one that is not due to drop. Whether it also waits for a bucket that is empty, but into which an
+// event in time of a partition at its end could still come, is left open; and so is whether a bucket is there of which all
+// events were closed when they were read, as that depends on which side was read first.
 func (c *Config) stops(all [2][]fated) []stop {
 	if !c.NoDrain {
 		return []stop{{all, [2]int64{always, always}}}
 	}
 	var list []stop
-	for _, waits := range []bool{true, false} {
-		s := c.rest(all, waits)
+	for i := range 4 {
+		s := c.rest(all, i&1 == 0, i&2 == 0)
 		same := func(o stop) bool { return len(o.read[0]) == len(s.read[0]) && len(o.read[1]) == len(s.read[1]) }
 		if !slices.ContainsFunc(list, same) {
 			list = append(list, s)
@@ -37,11 +40,9 @@ func (c *Config) stops(all [2][]fated) []stop {
 	return list
 }
 
-// rest reads until no partition may go on. An event whose bucket would displace one that has events, and is not due to drop,
-// waits; whether it also waits for an empty bucket into which an event in time of a partition that is at its end could
-// still come, is left open: endedWaits.
-func (c *Config) rest(all [2][]fated, endedWaits bool) stop {
-	r := &reading{cfg: c, endedWaits: endedWaits}
+// rest reads until no partition may go on.
+func (c *Config) rest(all [2][]fated, endedWaits, closedStays bool) stop {
+	r := &reading{cfg: c, endedWaits: endedWaits, closedStays: closedStays}
 	for s, list := range all {
 		r.open(s, list)
 	}
@@ -75,11 +76,12 @@ func (c *Config) rest(all [2][]fated, endedWaits bool) stop {
 
 // reading is a join that is under way.
 type reading struct {
-	cfg        *Config
-	endedWaits bool
-	parts      [2][]*part
-	of         [2]map[int32]*part
-	live       [2]map[int64]bool // epochs of buckets that got an event
+	cfg         *Config
+	endedWaits  bool // see stops
+	closedStays bool
+	parts       [2][]*part
+	of          [2]map[int32]*part
+	live        [2]map[int64]bool // epochs of buckets that got an event
 }
 
 // part is a partition that is being read.
@@ -122,7 +124,7 @@ func (p *part) settle() {
 // pass reads the head of a partition.
 func (r *reading) pass(s int, p *part) {
 	t := p.head().event.Time
-	if p.head().fate == "accepted" && r.stored(s) {
+	if p.head().fate == "accepted" && r.stored(s) && (r.closedStays || !r.closed(s, t)) {
 		r.live[s][r.cfg.epoch(t)] = true
 	}
 	p.m = max(p.m, t)
@@ -186,13 +188,12 @@ func (r *reading) ringHolds(s int, t int64) bool {
 	if c.Buckets == 0 || !r.stored(s) {
 		return false
 	}
-	reach := []int64{c.After.Milliseconds(), c.Before.Milliseconds()}[s]
+	if r.closed(s, t) {
+		return false // it is stored nowhere
+	}
 	epoch, floor := c.epoch(t), int64(never)
 	if wm := r.watermark(1 - s); wm > never {
-		floor = c.epoch(wm - reach - c.Grace.Milliseconds())
-	}
-	if epoch < floor {
-		return false // it is over, and stored nowhere
+		floor = c.epoch(wm - r.reach(s))
 	}
 	for e := range r.live[s] {
 		if e < epoch && e >= floor && (epoch-e)%int64(c.Buckets) == 0 {
@@ -206,4 +207,12 @@ func (r *reading) ringHolds(s int, t int64) bool {
 		}
 	}
 	return epoch-int64(c.Buckets) >= max(floor, c.epoch(lowest-c.Grace.Milliseconds()))
+}
+
+// closed says whether no event in time of the other side can match one of this time (rule 10).
+func (r *reading) closed(s int, t int64) bool { return r.watermark(1-s) > t+r.reach(s) }
+
+// reach is how long after its time an event of a side closes.
+func (r *reading) reach(s int) int64 {
+	return []int64{r.cfg.After.Milliseconds(), r.cfg.Before.Milliseconds()}[s] + r.cfg.Grace.Milliseconds()
 }

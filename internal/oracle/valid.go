@@ -153,7 +153,7 @@ func (u *usage) checkA(s *set, a *Event) error {
 		if u.mayEnd(s, a, nil) && e.cfg.CompleteOn.Emit == EmitNothing || e.cfg.collects() && !e.closedA(a) {
 			least = 0
 		}
-	case u.mayEnd(s, a, nil):
+	case u.mayEnd(s, a, nil) || e.cfg.collects():
 		most = 1
 	}
 	if n < least || n > most {

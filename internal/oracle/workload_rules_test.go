@@ -37,16 +37,18 @@ func TestRandomRules(t *testing.T) {
 				t.Errorf("seed %d: totals: %v", seed, err)
 			}
 		}
-		for range 2 {
-			lines := otherOrder(rng, e)
-			if slices.Compare(slices.Sorted(slices.Values(lines)), slices.Sorted(slices.Values(e.Lines))) != 0 {
-				if differ++; e.Exact {
-					t.Errorf("seed %d: exact, but another order gives something else: %v", seed, e.Compare(lines))
-				}
-			}
-			checkAnswer(t, seed, e, lines)
-			alter(t, seed, rng, e, lines, seen)
+		lines, file := otherOrder(rng, e)
+		if err := e.CheckUnmatched(lines, file, "left", "right"); err != nil {
+			t.Errorf("seed %d: unmatched: %v", seed, err)
 		}
+		alterFile(t, seed, rng, e, lines, file, seen)
+		if slices.Compare(slices.Sorted(slices.Values(lines)), slices.Sorted(slices.Values(e.Lines))) != 0 {
+			if differ++; e.Exact {
+				t.Errorf("seed %d: exact, but another order gives something else: %v", seed, e.Compare(lines))
+			}
+		}
+		checkAnswer(t, seed, e, lines)
+		alter(t, seed, rng, e, lines, seen)
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v", seed, e.cfg)
 		}
@@ -56,7 +58,8 @@ func TestRandomRules(t *testing.T) {
 		return // too few to come across everything
 	}
 	for _, what := range []string{Left, Right, Outer, OneToOne, OneToMany, ManyToMany, Wait, Immediate, Timeout, Count, Marker, EmitPair, EmitUnmatched, EmitNothing,
-		"early", "retract", "no drain", "several", "lost", "doubled", "altered: corrected", "altered: order", "altered: null", "altered: group"} {
+		"early", "retract", "no drain", "several", "lost", "doubled", "altered: corrected", "altered: order", "altered: null", "altered: group",
+		"file: doubled", "file: reason", "file: lost", "file: paired"} {
 		if seen[what] == 0 {
 			t.Errorf("never: %s", what)
 		}
@@ -167,8 +170,45 @@ func alter(t *testing.T, seed uint64, rng *rand.Rand, e *Expected, lines []strin
 	}
 }
 
-// otherOrder is what the join gives when its B ask, or its events are read, in another order that the rules allow.
-func otherOrder(rng *rand.Rand, e *Expected) []string {
+// alterFile is alter for the unmatched file.
+func alterFile(t *testing.T, seed uint64, rng *rand.Rand, e *Expected, lines, file []string, seen map[string]int) {
+	t.Helper()
+	refuse := func(what string, wrong []string) {
+		seen[what]++
+		if e.CheckUnmatched(lines, wrong, "left", "right") == nil {
+			t.Errorf("seed %d: %s, and nobody minds", seed, what)
+		}
+	}
+	if len(file) > 0 {
+		i := rng.IntN(len(file))
+		refuse("file: doubled", append(slices.Clone(file), file[i]))
+		refuse("file: reason", append(slices.Clone(file[1:]), strings.Replace(file[0], `"unmatched"}`, `"late"}`, 1)))
+		if e.Exact || e.cfg.CompleteOn.Emit == "" && !e.cfg.collects() {
+			refuse("file: lost", slices.Delete(slices.Clone(file), i, i+1))
+		}
+	}
+	if len(e.Pairs) > 0 && e.Exact {
+		refuse("file: paired", append(slices.Clone(file), fileLine(e.Pairs[rng.IntN(len(e.Pairs))].B)))
+	}
+}
+
+// fileLine is what the unmatched file has of an event.
+func fileLine(ev *Event) string {
+	r := refusal{record{partition: ev.Partition, offset: ev.Offset, key: &ev.Key.Text, payload: &ev.Stored, ts: &ev.Time}, "unmatched"}
+	return sideLine([]string{"left", "right"}[bit(ev.sideB)], r)
+}
+
+func fileOf(silent map[*Event]bool) (file []string) {
+	for ev := range silent {
+		file = append(file, fileLine(ev))
+	}
+	slices.Sort(file) // the same for the same seed
+	return file
+}
+
+// otherOrder is what the join gives, in its results and in the unmatched file, when its B ask, or its events are read, in
+// another order that the rules allow.
+func otherOrder(rng *rand.Rand, e *Expected) (lines, file []string) {
 	if e.cfg.Probe != Aligned {
 		return readInTurns(rng, e)
 	}
@@ -180,7 +220,7 @@ func otherOrder(rng *rand.Rand, e *Expected) []string {
 		}
 	}
 	x.join(inTurns(rng, bs))
-	return x.Lines
+	return x.Lines, fileOf(x.silent)
 }
 
 // inTurns mixes partitions, each in its own order.
@@ -212,7 +252,7 @@ func inTurns(rng *rand.Rand, events []*Event) []*Event {
 
 // readInTurns joins without aligning: each event, as it is read, takes what waits (immediate: B alone do). It is a plain loop of
 // its own. For what is sure is over, see Expected.
-func readInTurns(rng *rand.Rand, e *Expected) []string {
+func readInTurns(rng *rand.Rand, e *Expected) (lines, file []string) {
 	var events []*Event
 	for _, list := range e.records {
 		for _, f := range list {
@@ -223,7 +263,6 @@ func readInTurns(rng *rand.Rand, e *Expected) []string {
 	}
 	used := map[*Event]bool{}
 	var read []*Event
-	var lines []string
 	for _, ev := range inTurns(rng, events) {
 		for _, other := range read {
 			a, b := ev, other
@@ -247,6 +286,8 @@ func readInTurns(rng *rand.Rand, e *Expected) []string {
 		}
 		if o := e.nullRow(ev); o.text != "" {
 			lines = append(lines, o.text)
+		} else {
+			file = append(file, fileLine(ev))
 		}
 	}
 	for _, list := range e.nullKeys {
@@ -256,5 +297,5 @@ func readInTurns(rng *rand.Rand, e *Expected) []string {
 			}
 		}
 	}
-	return lines
+	return lines, file
 }
