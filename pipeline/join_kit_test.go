@@ -208,9 +208,34 @@ func joinConfig(cfg oracle.Config, v variant) (*config.Join, error) {
 	// As small as rule 13 allows, so that the ring turns often.
 	j.MaxSpread = cfg.Before + cfg.Grace + time.Millisecond
 	j.Cardinality = cfg.Cardinality
+	rulesConfig(cfg, j)
 	j.State.Buckets, j.State.Filter, j.State.Tasks, j.State.Sync = v.buckets, v.filter, v.tasks, "none"
 	j.State.Memory = 1 << 20
 	return j, j.Validate()
+}
+
+// rulesConfig is joinConfig's part for the rules that a join may do without.
+func rulesConfig(cfg oracle.Config, j *config.Join) {
+	for _, word := range []struct {
+		to   *string
+		from string
+	}{{&j.Type, cfg.Type}, {&j.Probe, cfg.Probe}, {&j.Output.Key, cfg.OutputKey}} {
+		if word.from != "" {
+			*word.to = word.from
+		}
+	}
+	switch c := cfg.Collect; c.Mode {
+	case oracle.Timeout:
+		j.Collect.Mode = "timeout"
+	case oracle.Count:
+		j.Collect = config.Collect{Mode: "count", Count: c.Path}
+	case oracle.Marker:
+		j.Collect = config.Collect{Mode: "marker", Marker: config.Marker{Field: c.Path, Equals: c.Equals}}
+	}
+	if c := cfg.CompleteOn; c.Emit != "" {
+		j.CompleteOn = &config.CompleteOn{Field: c.Field, Equals: c.Equals, Emit: c.Emit}
+	}
+	j.Early, j.Retract = cfg.Early, cfg.Retract
 }
 
 func checkFates(t *testing.T, v variant, side string, got *results.Side, want oracle.Counters) {

@@ -151,8 +151,18 @@ func (s *scene) checkRest(v variant, cardinality string, r *stopped) {
 	if err != nil {
 		t.Fatalf("%s: %v", v, err)
 	}
-	if cardinality == oracle.OneToOne && int64(len(waiting)) != pending {
-		t.Errorf("%s: %d pending, but %d A are neither in a pair nor unmatched", v, pending, len(waiting))
+	width, slots := ms(s.conf.Width()), int64(s.conf.State.Buckets)
+	floor, swept := int64(-1<<62), int64(0) // of the bucket that is due next, A that are closed
+	if r.wm[core.B] > 0 {
+		floor = buckets.EpochOf(r.wm[core.B]-after-grace, width)
+	}
+	for _, a := range want.AcceptedA() {
+		if buckets.EpochOf(a.Time, width) == floor && r.wm[core.B] > a.Time+after+grace {
+			swept++
+		}
+	}
+	if n := int64(len(waiting)); cardinality == oracle.OneToOne && (pending < n || pending > n+swept) {
+		t.Errorf("%s: %d pending, but %d A are neither in a pair nor unmatched, and %d are closed whose bucket is there", v, pending, n, swept)
 	}
 	stays := map[[2]int64]bool{}
 	for _, a := range waiting {
@@ -170,10 +180,11 @@ func (s *scene) checkRest(v variant, cardinality string, r *stopped) {
 			t.Errorf("%s: partition %d of B waits at time %d, but everything before %d is due", v, p, next[1], due)
 		}
 	}
-	width, slots := ms(s.conf.Width()), int64(s.conf.State.Buckets)
 	oldest := buckets.EpochOf(r.wm[core.A]-grace, width)
-	for _, a := range waiting {
-		oldest = min(oldest, buckets.EpochOf(a.Time, width))
+	for _, a := range want.AcceptedA() { // those that have paired too: their bucket is not due to drop
+		if epoch := buckets.EpochOf(a.Time, width); epoch >= floor {
+			oldest = min(oldest, epoch)
+		}
 	}
 	for p, next := range r.next[core.A] {
 		if epoch := buckets.EpochOf(next[1], width); next[1] <= soonest+ms(s.conf.Spread()) && epoch-slots < oldest {

@@ -18,7 +18,7 @@ import (
 // seed, and all of it can be written down: a shrunk case is no longer what its seed says.
 type metaCase struct {
 	Seed   uint64
-	Oracle oracle.Config // the join: keys, window, grace, cardinality
+	Oracle oracle.Config // the join: keys, window, grace, type, cardinality and the other rules
 	Format string
 	Spread time.Duration // max_spread, 0 for auto
 	Width  time.Duration // state.width, 0 for auto
@@ -26,6 +26,7 @@ type metaCase struct {
 	Buckets, Tasks        int
 	Hash                  string
 	Late, Dead, Unmatched bool
+	MaxPending            int64 // a limit that is never reached; 0: none
 	// Lives follow each other on one state directory: each but the last is stopped on its way.
 	Lives []metaLife
 }
@@ -64,17 +65,16 @@ type metaInput struct {
 
 // Values of the axes; a new one is one more word here. What this build's configuration refuses is left out.
 var (
-	metaFilters       = accepted("state.filter", "none", "fuse8", "fuse16", "fuse32", "bloom")
-	metaCardinalities = accepted("cardinality", oracle.OneToOne, oracle.OneToMany)
-	metaStores        = accepted("a.store", "projection", "full")
-	metaSyncs         = accepted("state.sync", "none", "interval", "batch")
-	metaBuckets       = []int{2, 4, 16, 64}
-	metaTasks         = []int{1, 2, 3}
-	metaBatches       = []int{1, 7, 64, 1000}
-	metaArenas        = []int64{0, 4 << 10, 64 << 10}
-	metaHashes        = []string{"normal", "constant", "8-bit", "top 8 bits"}
-	metaBuilds        = []string{"never", "half", "all", "first 3"}
-	metaPoints        = reachable(failpoint.All())
+	metaFilters = accepted("state.filter", "none", "fuse8", "fuse16", "fuse32", "bloom")
+	metaStores  = accepted("a.store", "projection", "full")
+	metaSyncs   = accepted("state.sync", "none", "interval", "batch")
+	metaBuckets = []int{2, 4, 16, 64}
+	metaTasks   = []int{1, 2, 3}
+	metaBatches = []int{1, 7, 64, 1000}
+	metaArenas  = []int64{0, 4 << 10, 64 << 10}
+	metaHashes  = []string{"normal", "constant", "8-bit", "top 8 bits"}
+	metaBuilds  = []string{"never", "half", "all", "first 3"}
+	metaPoints  = reachable(failpoint.All())
 )
 
 // accepted are those values of a key that the configuration takes.
@@ -124,13 +124,14 @@ func drawInput(seed uint64) metaInput {
 	c.Oracle, in.A, in.B, c.Format = oracle.RandomWorkload(oracle.NewRand(seed))
 	rng := rand.New(rand.NewPCG(seed, 0x6d657461))
 	c.drawTimes(rng)
-	c.Oracle.Cardinality = pickOf(rng, metaCardinalities)
+	c.drawRules(rng, &in)
 	c.Buckets, c.Tasks = pickOf(rng, []int{2, 2, 4, 4, 16, 16, 64}), pickOf(rng, metaTasks)
 	c.Oracle.A.StoreFull, c.Oracle.B.StoreFull = pickOf(rng, metaStores) == "full", pickOf(rng, metaStores) == "full"
 	c.Hash = pickOf(rng, append([]string{"normal", "normal", "normal"}, metaHashes...))
 	c.Late, c.Dead, c.Unmatched = rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
 	c.drawSpan(rng)
 	c.boundSeals(rng, &in)
+	c.drawEnd(rng, &in)
 	l := drawLife(rng)
 	for range pickOf(rng, []int{0, 0, 0, 0, 0, 1, 1, 1, 2, 3}) {
 		l.Stop = c.drawStop(rng, l.Batch)
@@ -157,6 +158,40 @@ func (c *metaCase) drawTimes(rng *rand.Rand) {
 	}
 }
 
+// most pairs of a case: a few hundred records a side may have a hundred thousand in many-to-many.
+const mostPairs = 2000
+
+// drawRules draws the rules that the join goes by. Many-to-many gives way where it gives too many pairs.
+func (c *metaCase) drawRules(rng *rand.Rand, in *metaInput) {
+	oracle.DrawRules(rng, &c.Oracle)
+	if c.Oracle.Cardinality == oracle.ManyToMany {
+		if want, err := oracle.Expect(c.Oracle, in.A, in.B, c.Format); err == nil && len(want.Pairs) > mostPairs {
+			c.Oracle.Cardinality = oracle.OneToMany
+		}
+	}
+}
+
+// drawEnd draws whether the end of the files is the end of the streams, and a limit that all records together do not reach.
+func (c *metaCase) drawEnd(rng *rand.Rand, in *metaInput) {
+	c.Oracle.NoDrain = rng.IntN(5) == 0
+	if rng.IntN(4) == 0 {
+		c.MaxPending = int64(len(splitLines(in.A)) + len(splitLines(in.B)))
+	}
+}
+
+// expect is the oracle's answer. Without a drain it counts how far the files are read, which the ring has a say in.
+func (c *metaCase) expect(in *metaInput) (*oracle.Expected, error) {
+	cfg := c.Oracle
+	if cfg.NoDrain {
+		j, err := c.config(&c.Lives[0])
+		if err != nil {
+			return nil, err
+		}
+		cfg.MaxSpread, cfg.Width, cfg.Buckets = j.Spread(), j.Width(), c.Buckets
+	}
+	return oracle.Expect(cfg, in.A, in.B, c.Format)
+}
+
 // drawSpan draws max_spread and the width: mostly as small as rule 13 allows, so that the ring turns often.
 func (c *metaCase) drawSpan(rng *rand.Rand) {
 	least := c.Oracle.Before + c.Oracle.Grace + time.Millisecond
@@ -180,15 +215,28 @@ func (c *metaCase) boundSeals(rng *rand.Rand, in *metaInput) {
 		return // what is wrong shows when the case is run
 	}
 	for width := j.Width(); ; width *= 2 {
-		epochs := map[int64]bool{}
-		for _, a := range want.AcceptedA() {
-			epochs[buckets.EpochOf(a.Time, ms(width))] = true
-		}
-		if len(epochs)*c.Tasks <= manySeals {
+		if (epochs(want.AcceptedA(), width)+c.waiting(want, width))*c.Tasks <= manySeals {
 			return
 		}
 		c.Width = 2 * width
 	}
+}
+
+// epochs counts the buckets in which events lie.
+func epochs(events []*oracle.Event, width time.Duration) int {
+	in := map[int64]bool{}
+	for _, ev := range events {
+		in[buckets.EpochOf(ev.Time, ms(width))] = true
+	}
+	return len(in)
+}
+
+// waiting is the number of buckets of B.
+func (c *metaCase) waiting(want *oracle.Expected, width time.Duration) int {
+	if c.Oracle.Probe != oracle.Wait {
+		return 0
+	}
+	return epochs(want.AcceptedB(), width)
 }
 
 func drawLife(rng *rand.Rand) metaLife {
@@ -225,7 +273,7 @@ func (c *metaCase) config(l *metaLife) (*config.Join, error) {
 	}
 	stores := c.stores()
 	j.A.Store, j.B.Store = stores[0], stores[1]
-	j.MaxSpread, j.State.Width, j.State.Sync = c.Spread, c.Width, l.Sync
+	j.MaxSpread, j.State.Width, j.State.Sync, j.MaxPending = c.Spread, c.Width, l.Sync, c.MaxPending
 	return j, j.Validate()
 }
 
@@ -264,14 +312,34 @@ func (c *metaCase) String() string {
 		return d.String()
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d: %s, format %s, window -%v +%v, grace %v, max_spread %s\n", c.Seed, c.Oracle.Cardinality, c.Format, c.Oracle.Before,
-		c.Oracle.After, c.Oracle.Grace, or(c.Spread))
+	fmt.Fprintf(&s, "seed %d: %s\n", c.Seed, c.rules())
+	fmt.Fprintf(&s, "  format %s, window -%v +%v, grace %v, max_spread %s\n", c.Format, c.Oracle.Before, c.Oracle.After, c.Oracle.Grace, or(c.Spread))
 	fmt.Fprintf(&s, "  %d tasks, %d buckets, width %s, store %s, hash %s, side outputs ", c.Tasks, c.Buckets, or(c.Width), strings.Join(c.stores(), " and "), c.Hash)
 	s.WriteString(c.sideOutputs())
 	for i := range c.Lives {
 		fmt.Fprintf(&s, "\n  life %d: %s", i+1, &c.Lives[i])
 	}
 	return s.String()
+}
+
+// rules says in words what is not the plainest join.
+func (c *metaCase) rules() string {
+	o := &c.Oracle
+	words := []string{o.Type, o.Cardinality}
+	add := func(on bool, format string, args ...any) {
+		if on {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(o.Probe != oracle.Aligned, "probe %s", o.Probe)
+	add(o.Collect.Mode != "", "collect %s %s %s", o.Collect.Mode, o.Collect.Path, o.Collect.Equals)
+	add(o.Early > 0, "early %v", o.Early)
+	add(o.Retract, "retract")
+	add(o.CompleteOn.Emit != "", "complete_on %s %s with %s", o.CompleteOn.Field, o.CompleteOn.Equals, o.CompleteOn.Emit)
+	add(o.OutputKey != oracle.JoinKey, "output key %s", o.OutputKey)
+	add(o.NoDrain, "no drain")
+	add(c.MaxPending > 0, "max_pending %d", c.MaxPending)
+	return strings.Join(words, ", ")
 }
 
 // String says the life in words.

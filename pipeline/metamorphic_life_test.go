@@ -110,7 +110,7 @@ func (req *lifeRequest) join() (jc JoinConfig, err error) {
 	c, l := &req.Case, &req.Case.Lives[req.Life]
 	path := func(name string) string { return filepath.Join(req.Dir, name) }
 	jc = JoinConfig{A: path("a.ndjson"), B: path("b.ndjson"), Out: path("out"), Batch: l.Batch, Inline: l.Inline, Hash: metaHash(c.Hash),
-		ArenaBytes: l.Arena}
+		ArenaBytes: l.Arena, NoDrain: c.Oracle.NoDrain}
 	for _, side := range []struct {
 		name string
 		on   bool

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"joinbench/internal/oracle"
 )
 
 // metaReport says what a run of many cases went through. A test of random cases is worth what its cases are.
@@ -13,7 +15,8 @@ type metaReport struct {
 	axes                                  map[string]map[string]int
 	stops                                 map[string]int // lives that were really stopped, by kind
 	points                                map[string]int // and by failpoint
-	pairs, records                        int
+	records                               int
+	outputs                               oracle.Totals
 	sealed, dropped, buildFaults, lookups uint64
 	spills, rebuilt                       uint64
 }
@@ -25,11 +28,15 @@ const enoughCases = 500
 func axisValues() map[string][]string {
 	words := func(list any) []string { return strings.Fields(strings.Trim(fmt.Sprint(list), "[]")) }
 	return map[string][]string{
-		"filter": metaFilters, "cardinality": metaCardinalities, "store": metaStores, "sync": metaSyncs, "buckets": words(metaBuckets),
+		"filter": metaFilters, "store": metaStores, "sync": metaSyncs, "buckets": words(metaBuckets),
 		"tasks": words(metaTasks), "batch": words(metaBatches), "arena": words(metaArenas), "hash": metaHashes, "build": metaBuilds,
 		"summary": {"true", "false"}, "inline": {"true", "false"}, "late": {"true", "false"}, "dead": {"true", "false"},
 		"unmatched": {"true", "false"}, "format": {"value", "kcat", "rpk"}, "lives": {"1", "2", "3", "4"}, "width": {"auto", "given"},
 		"max_spread": {"auto", "given"}, "before": {"0", "more"}, "after": {"0", "more"}, "grace": {"0", "more"},
+		"cardinality": {oracle.OneToOne, oracle.OneToMany, oracle.ManyToMany}, "type": {oracle.Inner, oracle.Left, oracle.Right, oracle.Outer},
+		"probe": {oracle.Aligned, oracle.Wait, oracle.Immediate}, "collect": {oracle.Eager, oracle.Timeout, oracle.Count, oracle.Marker},
+		"early": {"off", "on", "with retract"}, "complete_on": {"off", oracle.EmitPair, oracle.EmitUnmatched, oracle.EmitNothing},
+		"output key": {oracle.JoinKey, "a field"}, "drain": {"true", "false"}, "max_pending": {"off", "on"},
 		"exact": {"true", "false"}, "stop": {stopContext, stopError, stopKill}, "settings on resume": {"same", "changed"},
 	}
 }
@@ -57,7 +64,11 @@ func (r *metaReport) add(in *metaInput, res *metaResult) {
 		}
 		return isNot
 	}
-	for axis, v := range map[string]any{"cardinality": c.Oracle.Cardinality, "buckets": c.Buckets, "tasks": c.Tasks, "hash": c.Hash, "late": c.Late,
+	o := &c.Oracle
+	for axis, v := range map[string]any{"type": o.Type, "cardinality": o.Cardinality, "probe": o.Probe,
+		"collect": either(o.Collect.Mode == "", oracle.Eager, o.Collect.Mode), "early": either(o.Early == 0, "off", either(o.Retract, "with retract", "on")),
+		"complete_on": either(o.CompleteOn.Emit == "", "off", o.CompleteOn.Emit), "output key": either(o.OutputKey == oracle.JoinKey, o.OutputKey, "a field"),
+		"drain": !o.NoDrain, "max_pending": either(c.MaxPending == 0, "off", "on"), "buckets": c.Buckets, "tasks": c.Tasks, "hash": c.Hash, "late": c.Late,
 		"dead": c.Dead, "unmatched": c.Unmatched, "format": c.Format, "lives": len(res.lives), "width": either(c.Width == 0, "auto", "given"),
 		"max_spread": either(c.Spread == 0, "auto", "given"), "before": either(c.Oracle.Before == 0, "0", "more"),
 		"after": either(c.Oracle.After == 0, "0", "more"), "grace": either(c.Oracle.Grace == 0, "0", "more"), "exact": res.exact} {
@@ -86,7 +97,7 @@ func (r *metaReport) add(in *metaInput, res *metaResult) {
 		r.buildFaults += uint64(end.reply.BuildFaults)
 	}
 	n, t := &res.last.Counters, &res.last.Tasks
-	r.pairs += res.pairs
+	r.outputs = sum(r.outputs, totalsOf(n))
 	r.records += int(n.A.Read + n.B.Read)
 	r.sealed += t.SealedTotal
 	r.dropped += t.DroppedTotal
@@ -98,14 +109,27 @@ func (r *metaReport) add(in *metaInput, res *metaResult) {
 // String is the report.
 func (r *metaReport) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d cases, %d records, %d pairs, %d lookups, %d buckets sealed, %d dropped, %d spills, %d filters rebuilt, "+
-		"%d builds made to fail", r.cases, r.records, r.pairs, r.lookups,
+	fmt.Fprintf(&s, "%d cases, %d records, %+v, %d lookups, %d buckets sealed, %d dropped, %d spills, %d filters rebuilt, "+
+		"%d builds made to fail", r.cases, r.records, r.outputs, r.lookups,
 		r.sealed, r.dropped, r.spills, r.rebuilt, r.buildFaults)
 	for _, axis := range slices.Sorted(maps.Keys(r.axes)) {
 		fmt.Fprintf(&s, "\n  %-20s%s", axis, inWords(r.axes[axis]))
 	}
 	fmt.Fprintf(&s, "\n  %-20s%s", "stopped at", inWords(r.points))
 	return s.String()
+}
+
+func sum(a, b oracle.Totals) oracle.Totals {
+	a.Outputs += b.Outputs
+	a.Matches += b.Matches
+	a.UnmatchedA += b.UnmatchedA
+	a.UnmatchedB += b.UnmatchedB
+	a.Early += b.Early
+	a.Corrected += b.Corrected
+	a.Retracted += b.Retracted
+	a.PendingA += b.PendingA
+	a.PendingB += b.PendingB
+	return a
 }
 
 func inWords(counts map[string]int) string {
@@ -128,7 +152,10 @@ func (r *metaReport) missing() (never []string) {
 			}
 		}
 	}
-	for what, n := range map[string]uint64{"a pair": uint64(r.pairs), "a lookup": r.lookups, "a seal": r.sealed, "a spill": r.spills, "a build that fails": r.buildFaults} {
+	o := &r.outputs
+	for what, n := range map[string]uint64{"a pair": uint64(o.Matches), "an unmatched A": uint64(o.UnmatchedA), "an unmatched B": uint64(o.UnmatchedB),
+		"an early row": uint64(o.Early), "a corrected pair": uint64(o.Corrected), "a tombstone": uint64(o.Retracted), "an A that stays": uint64(o.PendingA),
+		"a B that stays": uint64(o.PendingB), "a lookup": r.lookups, "a seal": r.sealed, "a spill": r.spills, "a build that fails": r.buildFaults} {
 		if n == 0 {
 			never = append(never, what)
 		}

@@ -19,6 +19,21 @@ var plainer = []struct {
 	name string
 	step func(*metaCase) bool
 }{
+	{"drained", func(c *metaCase) bool { return set(&c.Oracle.NoDrain, false) }},
+	{"no limit", func(c *metaCase) bool { return set(&c.MaxPending, 0) }},
+	{"no tombstones", func(c *metaCase) bool { return set(&c.Oracle.Retract, false) }},
+	{"no early rows", func(c *metaCase) bool { c.Oracle.Retract = false; return set(&c.Oracle.Early, 0) }},
+	{"eager", func(c *metaCase) bool { return set(&c.Oracle.Collect, oracle.Collect{}) }},
+	{"no end but the close", func(c *metaCase) bool { return set(&c.Oracle.CompleteOn, oracle.CompleteOn{}) }},
+	{"aligned", func(c *metaCase) bool { return set(&c.Oracle.Probe, oracle.Aligned) }},
+	{"inner", func(c *metaCase) bool { return set(&c.Oracle.Type, oracle.Inner) }},
+	{"outer as left", func(c *metaCase) bool { return c.Oracle.Type == oracle.Outer && set(&c.Oracle.Type, oracle.Left) }},
+	{"outer as right", func(c *metaCase) bool { return c.Oracle.Type == oracle.Outer && set(&c.Oracle.Type, oracle.Right) }},
+	{"one to one", func(c *metaCase) bool { return set(&c.Oracle.Cardinality, oracle.OneToOne) }},
+	{"one to many", func(c *metaCase) bool {
+		return c.Oracle.Cardinality == oracle.ManyToMany && set(&c.Oracle.Cardinality, oracle.OneToMany)
+	}},
+	{"join key", func(c *metaCase) bool { return set(&c.Oracle.OutputKey, oracle.JoinKey) }},
 	{"last life alone", func(c *metaCase) bool { return dropLives(c, 0, c.stops()) }},
 	{"first life alone, to its end", func(c *metaCase) bool { c.Lives[0].Stop = metaStop{}; return dropLives(c, 1, len(c.Lives)) }},
 	{"first stop alone", func(c *metaCase) bool { return dropLives(c, 1, c.stops()) }},

@@ -108,3 +108,12 @@ func (e *Expected) AcceptedA() []*Event {
 	}
 	return as
 }
+
+// AcceptedB lists the accepted B, in no particular order.
+func (e *Expected) AcceptedB() []*Event {
+	var bs []*Event
+	for _, g := range e.groups {
+		bs = append(bs, g.bs...)
+	}
+	return bs
+}
