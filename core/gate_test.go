@@ -70,9 +70,9 @@ func wantList(t *testing.T, what string, got []string, want string) {
 	}
 }
 
-// TestGateFates: rule 8 and rule 9, on either side, in every size of batch. Each case is one partition; another one is
+// TestRule09Fates: rule 8 and rule 9, on either side, in every size of batch. Each case is one partition; another one is
 // far ahead in time, which changes nothing.
-func TestGateFates(t *testing.T) {
+func TestRule09Fates(t *testing.T) {
 	cases := []struct {
 		name   string
 		events []event
@@ -135,8 +135,8 @@ func TestGateFates(t *testing.T) {
 	}
 }
 
-// TestGateWatermarks: rule 7. What A has said when nothing more moves; partitions end only in the draining cases.
-func TestGateWatermarks(t *testing.T) {
+// TestRule07Watermarks: rule 7. What A has said when nothing more moves; partitions end only in the draining cases.
+func TestRule07Watermarks(t *testing.T) {
 	timeless := part(-1, bad(Malformed, 0))
 	timeless.Timeless = true
 	cases := []struct {
@@ -175,9 +175,9 @@ func TestGateWatermarks(t *testing.T) {
 	}
 }
 
-// TestGateWatermarksStay: rule 7, they never go back: a restart brings them with the commit record, and the heads that
+// TestRule07NeverBack: rule 7, they never go back: a restart brings them with the commit record, and the heads that
 // they counted are not there before they are read again.
-func TestGateWatermarksStay(t *testing.T) {
+func TestRule07NeverBack(t *testing.T) {
 	g := newGate(gateConfig(), newScript(t, 1, []scriptPart{times(0, "k", 100), times(1, "k", 200)}, []scriptPart{times(0, "k", 100)}))
 	g.wm = [2]int64{150, 170}
 	var b batch
@@ -187,9 +187,9 @@ func TestGateWatermarksStay(t *testing.T) {
 	}
 }
 
-// TestGateHeadCounts: the first record that is held back counts in the watermark and not in M(p) (rule 7), and a B
+// TestRule12HeldBack: the first record that is held back counts in the watermark and not in M(p) (rule 7), and a B
 // asks when WM_A > tB + before + G, not before (rule 12).
-func TestGateHeadCounts(t *testing.T) {
+func TestRule12HeldBack(t *testing.T) {
 	cfg := gateConfig() // before 10, grace 5, spread 100
 	// B's next is 50, so A may go up to 150; 151 is held back, and counts.
 	src := newScript(t, 1, []scriptPart{times(0, "k", 64, 151)}, []scriptPart{times(0, "k", 50, 120)})
@@ -220,9 +220,9 @@ func TestGateHeadCounts(t *testing.T) {
 	}
 }
 
-// TestGateHeadIsNoLateness: while the head waits its time is in the watermark, and not yet in M(p): what is stored of
+// TestRule07HeadIsNoLateness: while the head waits its time is in the watermark, and not yet in M(p): what is stored of
 // the partition is what was accepted.
-func TestGateHeadIsNoLateness(t *testing.T) {
+func TestRule07HeadIsNoLateness(t *testing.T) {
 	cfg := gateConfig()
 	// Partition 0 holds WM_A at 60, so that B at 50 stays, so that the head 700 of partition 1 waits.
 	g := newGate(cfg, newScript(t, 1, []scriptPart{times(0, "k", 60), times(1, "k", 140, 700)}, []scriptPart{times(0, "k", 50)}))
@@ -233,8 +233,8 @@ func TestGateHeadIsNoLateness(t *testing.T) {
 	}
 }
 
-// TestGateSpread: rule 13 at equality and one beyond, and as long as B has data to read.
-func TestGateSpread(t *testing.T) {
+// TestRule13Spread: rule 13 at equality and one beyond, and as long as B has data to read.
+func TestRule13Spread(t *testing.T) {
 	a := []scriptPart{times(0, "k", 60), times(1, "k", 150, 151, 900)} // partition 0 ends and holds WM_A at 60
 	g := newGate(gateConfig(), newScript(t, 2, a, []scriptPart{times(0, "k", 50), times(1, "k", 800)}))
 	x := fillAll(t, g, 100, false)
@@ -252,8 +252,8 @@ func TestGateSpread(t *testing.T) {
 	wantList(t, "null keys", x.nulls, "")
 }
 
-// TestGateDisplacement: an A whose bucket would displace one that is not due to drop waits, data or not (rule 13).
-func TestGateDisplacement(t *testing.T) {
+// TestRule13Displacement: an A whose bucket would displace one that is not due to drop waits, data or not (rule 13).
+func TestRule13Displacement(t *testing.T) {
 	cfg := gateConfig()
 	cfg.Width, cfg.Slots, cfg.MaxSpread = 100, 2, 1<<40
 	// Buckets 0 and 1 are taken, 250 needs the slot of bucket 0. B stands at 50: nothing drops.
@@ -277,9 +277,9 @@ func TestGateDisplacement(t *testing.T) {
 	}
 }
 
-// TestGateJump: a jump in time drops what it passes, in order, and never lands on a live bucket (rule 11); what comes
+// TestRule11Jump: a jump in time drops what it passes, in order, and never lands on a live bucket (rule 11); what comes
 // for a bucket that is over is accepted, closed, and stored nowhere.
-func TestGateJump(t *testing.T) {
+func TestRule11Jump(t *testing.T) {
 	cfg := gateConfig()
 	cfg.Width, cfg.Slots, cfg.MaxSpread = 200, 2, 100
 	a := []scriptPart{times(0, "k", 10, 250, 900_010, 900_250), times(1, "k", 30, 900_260)}
@@ -322,8 +322,8 @@ func TestGateJump(t *testing.T) {
 	wantList(t, "closed", x.closed, "")
 }
 
-// TestGateEnds: a partition that has ended is left out of the watermark, one after the other; without Drain it stays.
-func TestGateEnds(t *testing.T) {
+// TestRule15Ends: a partition that has ended is left out of the watermark, one after the other; without Drain it stays.
+func TestRule15Ends(t *testing.T) {
 	a := []scriptPart{times(0, "k", 100), times(1, "k", 100, 200), times(2, "k", 300)}
 	b := []scriptPart{times(0, "k", 84, 85, 184, 185, 284, 285, 999)}
 	for _, c := range []struct {
@@ -342,9 +342,9 @@ func TestGateEnds(t *testing.T) {
 	}
 }
 
-// TestGatePlaces: a partition's place is where the record after the last one taken would be read again, and its next
+// TestRule14Places: a partition's place is where the record after the last one taken would be read again, and its next
 // offset what is read for the first time.
-func TestGatePlaces(t *testing.T) {
+func TestRule14Places(t *testing.T) {
 	p := part(0, event{offset: 5, time: 10, key: "k"}, event{offset: 9, time: 900, key: "k"}, event{offset: 10, time: 901, key: "k"})
 	g := newGate(gateConfig(), newScript(t, 2, []scriptPart{times(0, "k", 12), p}, []scriptPart{times(0, "k", 0)}))
 	fillAll(t, g, 100, false) // 900 is beyond the spread, and B waits for it
@@ -353,8 +353,8 @@ func TestGatePlaces(t *testing.T) {
 	}
 }
 
-// TestBounds: when a bucket is dropped and sealed, at equality and one beyond (rules 10 and 11).
-func TestBounds(t *testing.T) {
+// TestRule11Bounds: when a bucket is dropped and sealed, at equality and one beyond (rules 10 and 11).
+func TestRule11Bounds(t *testing.T) {
 	cfg := gateConfig() // width 1000, after 20, grace 5
 	for _, c := range []struct{ wmA, wmB, floor, sealable int64 }{
 		{minTime, minTime, -1, -1}, // anything below zero: no event has a negative time
