@@ -133,7 +133,7 @@ func (n *joinByRules) meet(a *waiter, b *event) {
 	ends := n.r.CompleteOn != EndsNothing && b.Status == "declined"
 	a.ended = ends
 	if ends && n.r.CompleteOn != EndsWithPair {
-		if first && !a.corrected && n.r.CompleteOn == EndsUnmatched {
+		if first && !a.corrected && n.r.CompleteOn == EndsUnmatched && n.r.NullsA {
 			n.say(line{kind: nullALines, i: a.index})
 		}
 		n.out(a, false)

@@ -55,7 +55,7 @@ type Ending uint8
 const (
 	EndsNothing Ending = iota
 	EndsWithPair
-	EndsUnmatched
+	EndsUnmatched // in joins with null rows of A, else as EndsSilently
 	EndsSilently
 )
 
@@ -148,7 +148,7 @@ func (g *Gen) Truth(r Rules) (*Truth, error) {
 func (g *Gen) truth(r Rules) *Truth {
 	t := &Truth{g: g, r: r}
 	t.simple = r.CompleteOn == EndsNothing && r.Collect == Eager && (len(g.pairs) <= 1 || r.Cardinality != OneToOne)
-	t.lines = r.NullsA || r.Early > 0 || r.Collect != Eager || r.CompleteOn == EndsUnmatched
+	t.lines = r.NullsA || r.Early > 0 || r.Collect != Eager
 	return t
 }
 

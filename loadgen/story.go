@@ -99,7 +99,7 @@ func (t *Truth) meet(i int64, x int, s *story) {
 		s.null, s.late = true, true
 	}
 	if s.ended = t.r.CompleteOn != EndsNothing && g.Ends(j); s.ended && t.r.CompleteOn != EndsWithPair {
-		s.null = s.null || x == 0 && t.r.CompleteOn == EndsUnmatched
+		s.null = s.null || x == 0 && t.r.CompleteOn == EndsUnmatched && t.r.NullsA
 		return
 	}
 	s.pairs = x + 1

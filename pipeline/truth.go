@@ -32,7 +32,6 @@ type truthSink struct {
 	head     uint64  // bytes in front of its pairs
 	out      []byte  // scratch: a line's form,
 	members  []int64 // and the B of a group
-	nullsA   bool    // null rows of A are results
 	outputs  uint64
 	skipped  *skippedPairs // of an open loop that drops B, else nil
 
@@ -69,8 +68,7 @@ const (
 
 // newTruthSink keeps the lines in a directory, if it has a name. Durable says that Sync is called.
 func newTruthSink(gen *loadgen.Gen, truth *loadgen.Truth, dir string, durable bool) *truthSink {
-	r := truth.Rules()
-	return &truthSink{gen: gen, verifier: truth.NewVerifier(), dir: dir, durable: durable, roll: pairsRoll, nullsA: r.NullsA || r.Early > 0}
+	return &truthSink{gen: gen, verifier: truth.NewVerifier(), dir: dir, durable: durable, roll: pairsRoll}
 }
 
 // path of a file of pairs: pairs.bin, pairs.bin.1 …

@@ -189,9 +189,6 @@ func (s *truthSink) judge(l *resultLine) {
 			v.Pair(l.j, l.i, l.says)
 		}
 	case lineNullA:
-		if !s.nullsA {
-			s.outputs-- // it is no result of such a join
-		}
 		v.NullA(l.i)
 	case lineNullB:
 		v.NullB(l.j)
