@@ -224,12 +224,17 @@ func (m *modelRun) startSeal() {
 		return
 	}
 	epoch := epochs[m.rng.IntN(len(epochs))]
+	for _, e := range epochs {
+		if b := m.now.buckets[e]; b.state == Open && b.runs > 0 && m.chance(30) {
+			epoch = e // one that was spilled is rare
+		}
+	}
 	mb := m.now.buckets[epoch]
 	if mb.state != Open {
 		return
 	}
-	spill := m.chance(50)
-	if m.chance(10) { // nothing left of it: it gets no family
+	spill := m.chance(60)
+	if m.chance(15) { // nothing left of it: it gets no family
 		for row := range mb.rows {
 			m.endRow(epoch, row)
 		}
@@ -470,6 +475,8 @@ func (m *modelRun) checkLookups() {
 		if m.chance(5) {
 			m.checkScan(epoch, false)
 			m.checkScan(epoch, true)
+		}
+		if m.chance(10) {
 			m.checkClose(epoch)
 		}
 	}

@@ -173,6 +173,9 @@ func TestLargeEntries(t *testing.T) {
 		if len(got[0]) != len(want) || len(got[1]) != 0 {
 			t.Fatalf("%d and %d entries", len(got[0]), len(got[1]))
 		}
+		if left, _ := readClose(t, r, r.At(0), LiveRows, 0); len(left) != len(want) || left[1].entry != want[1] {
+			t.Fatalf("a close gives %d entries, or others", len(left))
+		}
 		if chunks := chunksOf(t, r, 0, 1); chunks < 3 {
 			t.Errorf("%d chunks: large bodies should not be read all at once", chunks)
 		}
