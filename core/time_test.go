@@ -235,7 +235,7 @@ func TestRule12Immediate(t *testing.T) {
 		c.Probe, c.WantB = probe, true
 		src := newLive(t, parts1(ev("k", 10), ev("k", 60), ev("z", 1000)), parts1(ev("k", 50), ev("z", 2000)), [2][][]int64{{{0, 10, 20}}, {{5, 30}}})
 		sink := &joined{}
-		e := live(t, src.config(c), memStores(c.RingsPerTask()), src, sink, 100)
+		e := live(t, src.config(c), memStores(1), src, sink, 100)
 		wantList(t, fmt.Sprintf("probe %d", probe), slices.Sorted(slices.Values(sink.pairs)), want)
 		must(t, e.Close())
 	}
