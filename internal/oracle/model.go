@@ -152,8 +152,8 @@ func (m *model) close(a *Event) {
 	case len(l.got) > 0 && closed:
 		m.group(l, false)
 		l.over = true
-	case len(l.got) > 0:
-		if certain && cfg.tooLate(a, l.met) {
+	case len(l.got) > 0: // its group is open, but that B decided
+		if cfg.tooLate(a, l.met) {
 			m.null(l, true)
 		}
 	case certain:
