@@ -155,6 +155,10 @@ func (u *usage) checkA(s *set, a *Event) error {
 		}
 	case u.mayEnd(s, a, nil) || e.cfg.collects():
 		most = 1
+	case e.cfg.collects(): // an open group may have a first B that came too late
+		if _, late := u.chances(s, a); late > 0 {
+			most = 1
+		}
 	}
 	if n < least || n > most {
 		return fmt.Errorf("%d null rows of an A that has %d pairs, want %d to %d: %s", n, len(u.partners[a]), least, most, NullLine(a))
