@@ -190,6 +190,9 @@ func (e *Engine) Run(ctx context.Context) error {
 			return err
 		}
 		to := e.cfg.bounds(b.wm)
+		if e.cfg.Watch != nil {
+			e.watch(&b, to)
+		}
 		if idle = b.n == 0 && !e.gate.drops(to) && (b.wm == e.wm || !e.cfg.releases()); idle {
 			if b.starved {
 				continue

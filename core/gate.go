@@ -226,7 +226,7 @@ func (g *Gate) fateOf(p *gatePart) Fate {
 
 // reject passes over a head that takes no part.
 func (g *Gate) reject(b *batch, p *gatePart, fate Fate) {
-	b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate})
+	b.rejects = append(b.rejects, Reject{Ref{p.chunk, uint32(p.at)}, fate, p.m})
 	g.pass(b, p, fate)
 }
 

@@ -19,7 +19,7 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		}
 		c, row := p.chunk, uint32(p.at)
 		if c.Fate[row] == NullKey {
-			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey, p.m})
 			g.pass(b, p, NullKey)
 			continue
 		}
@@ -86,7 +86,7 @@ func (g *Gate) takeB(b *batch, i, max int) error {
 		}
 		c, row := p.chunk, uint32(p.at)
 		if c.Fate[row] == NullKey {
-			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey})
+			b.nulls = append(b.nulls, Reject{Ref{c, row}, NullKey, p.m})
 			g.pass(b, p, NullKey)
 			continue
 		}

@@ -118,6 +118,9 @@ func (t *Task) meet(f found, ref Ref, pos uint32) error {
 		t.matches = append(t.matches, m)
 		return nil
 	}
+	if t.cfg.Watch != nil {
+		t.cfg.Watch.Met(ref, f.entry)
+	}
 	first := !f.bucket.Used(f.row)
 	ends := t.cfg.CompleteOn != EndNever && ref.Chunk.FlagsOf(ref.Row)&Ends != 0
 	if pairs := !ends || t.cfg.CompleteOn == EndPair; !pairs {

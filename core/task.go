@@ -93,7 +93,7 @@ func newTask(cfg *Config, ring *buckets.Ring, let Limits, help *helper) *Task {
 	more := cfg.Early > 0 || cfg.CompleteOn != EndNever || cfg.Collect != CollectEager
 	t.all = cfg.Cardinality == ManyToMany
 	t.consumes = cfg.Cardinality == OneToOne
-	t.plain = t.consumes && !more
+	t.plain = t.consumes && !more && cfg.Watch == nil
 	t.marks = t.consumes || cfg.WantA || more
 	t.rel.let = [releaseKinds]int64{atClose: let.Closed, atEarly: let.Early}
 	for slot := range cfg.Slots {

@@ -166,6 +166,7 @@ type Ref struct {
 type Reject struct {
 	Ref
 	Fate Fate
+	M    int64 // M(p) of its partition when its turn came (rule 7)
 }
 
 // Match is a pair: the event that asked, which is a B unless B wait (ProbeWait), and the stored entry (buckets.ParseEntry)
@@ -315,6 +316,8 @@ type Config struct {
 	Hash func(key []byte) uint64
 	// ArenaBytes is what the open buckets of one task may hold in RAM before the largest is spilled; 0: no limit.
 	ArenaBytes int64
+	// Watch, if set, is told what the results do not say.
+	Watch Watcher
 	// BuildFault, if set, is called before each filter is built; its error is the build's (tests).
 	BuildFault func(kind fusefilter.Kind, keys int) error
 }

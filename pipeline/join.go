@@ -73,6 +73,8 @@ type fileJoin struct {
 	feed   *feed
 	sink   *fileSink
 	tasks  int
+
+	explain *explainer // nil: nobody asks what became of a key
 }
 
 func newFileJoin(jc JoinConfig) (*fileJoin, error) {
@@ -265,9 +267,14 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 	}
 	j.feed = newFeed(ctx, j.c.spec, parts, func(side core.Side, part int, place int64) (reader, error) {
 		return cursorReader{j.inputs[side].NewCursor(parts[side][part].ID, capture.Position(place))}, nil
-	}, false, j.Late != "" || j.Dead != "" || j.Unmatched != "")
+	}, false, j.Late != "" || j.Dead != "" || j.Unmatched != "" || j.explain != nil)
 	j.sink = newFileSink(j)
-	if err := j.state.startWith(j.Engine, j.tasks, j.c, j.feed, j.sink); err != nil {
+	var source core.Source = j.feed
+	var sink core.Sink = j.sink
+	if j.explain != nil {
+		source, sink = j.explain.between(j)
+	}
+	if err := j.state.startWith(j.Engine, j.tasks, j.c, source, sink); err != nil {
 		return nil, err
 	}
 	e := j.state.engine

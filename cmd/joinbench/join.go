@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"joinbench/capture"
 	"joinbench/config"
 	"joinbench/pipeline"
 	"joinbench/results"
@@ -81,17 +80,9 @@ func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
 	if f.printConfig {
 		return conf.Print(s.out)
 	}
-	for _, side := range []struct{ name, path string }{{"--a", f.a}, {"--b", f.b}} {
-		if side.path == "" {
-			return &usageError{fmt.Errorf("%s is missing: name the record file of that side (see joinbench join -h)", side.name)}
-		}
-	}
-	format, err := capture.ParseFormat(f.format)
+	format, err := f.inputs("join")
 	if err != nil {
-		return &usageError{fmt.Errorf("--format: %w", err)}
-	}
-	if f.batch < 0 || f.batch > 1<<20 {
-		return &usageError{fmt.Errorf("--batch %d: must be 1 to %d", f.batch, 1<<20)}
+		return err
 	}
 	progress, err := results.ParseProgress(f.progress)
 	if err != nil {
