@@ -20,6 +20,7 @@ type gatePart struct {
 	ended bool
 	// settled: the head is a record in time with a time, so that it may count in the watermark.
 	settled bool
+	stopped stop // for a Watcher
 	// Of a live source, in the gate's own time (gate_time.go):
 	came   int64 // when its last chunk came
 	silent int64 // since when it has nothing to read; off: it has

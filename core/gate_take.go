@@ -10,6 +10,7 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		}
 		t := p.headTime()
 		if t > limit {
+			g.stop(p, HoldSpread, t-g.cfg.MaxSpread)
 			return nil
 		}
 		behind := g.behind(s, t)
@@ -25,6 +26,7 @@ func (g *Gate) take(b *batch, s Side, i, max int) error {
 		}
 		switch g.enter(s, c, row, t) {
 		case mustWait:
+			g.stop(p, HoldRing, 0)
 			return nil
 		case isOver:
 			if g.cfg.Probe == ProbeWait { // it may still find who waits for it
@@ -71,7 +73,12 @@ func (g *Gate) takeB(b *batch, i, max int) error {
 		if err := g.settle(b, B, i, max); err != nil || !p.settled {
 			return err
 		}
-		if p.headTime() >= due {
+		if t := p.headTime(); t >= due {
+			if g.cfg.Probe == ProbeImmediate {
+				g.stop(p, HoldSpread, t-g.cfg.MaxSpread)
+			} else {
+				g.stop(p, HoldAligned, t+g.cfg.Before+g.cfg.Grace)
+			}
 			return nil
 		}
 		most := max - b.n

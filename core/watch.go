@@ -24,7 +24,6 @@ type Taken struct {
 	NullKeys   []Reject
 	Over       []Ref // A that were over on arrival: accepted, and they wait nowhere
 	gate       *Gate
-	full       bool
 }
 
 // NoTime says of a watermark that there is none yet (-1) or that its side is over (+1); 0: it is a time in ms.
@@ -62,31 +61,38 @@ type Held struct {
 	Ref
 	Why  Hold
 	Past int64 // HoldAligned: what WM_A must pass; HoldSpread: what the other side's next event must reach
+	WMA  int64 // WM_A when it was held back
+}
+
+// stop is why the gate last stopped before a record.
+type stop struct {
+	chunk *Chunk
+	at    int
+	why   Hold
+	past  int64
+	wm    int64
+}
+
+// stop notes why a partition's head is held back.
+func (g *Gate) stop(p *gatePart, why Hold, past int64) {
+	p.stopped = stop{p.chunk, p.at, why, past, g.wm[A]}
 }
 
 // Next says of a partition which record is the next, and why it was not taken. Chunk is nil if none has been read.
 func (t *Taken) Next(s Side, part int) Held {
-	g, p := t.gate, &t.gate.parts[s][part]
-	h := Held{Ref: Ref{p.chunk, uint32(p.at)}}
-	if !p.settled {
-		if p.chunk != nil {
-			h.Why = HoldFull
-		}
-		return h
-	}
-	at := p.headTime()
-	asks := s == B && g.cfg.Probe != ProbeWait
-	switch past := at + g.cfg.Before + g.cfg.Grace; {
-	case asks && g.cfg.Probe == ProbeAligned && !g.idle[A] && g.wm[A] <= past:
-		h.Why, h.Past = HoldAligned, past
-	case !(asks && g.cfg.Probe == ProbeAligned) && at > g.spreadLimit(s):
-		h.Why, h.Past = HoldSpread, at-g.cfg.MaxSpread
-	case t.full:
-		h.Why = HoldFull
-	case !asks:
-		h.Why = HoldRing
+	p := &t.gate.parts[s][part]
+	h := Held{Ref: Ref{p.chunk, uint32(p.at)}, WMA: t.gate.wm[A]}
+	switch o := &p.stopped; {
+	case p.chunk == nil:
+	case o.chunk == p.chunk && o.at == p.at:
+		h.Why, h.Past, h.WMA = o.why, o.past, o.wm
 	default:
 		h.Why = HoldFull
+		if g := t.gate; p.settled && s == B && g.cfg.Probe == ProbeAligned && !g.idle[A] {
+			if past := p.headTime() + g.cfg.Before + g.cfg.Grace; g.wm[A] <= past { // nor could it have asked
+				h.Why, h.Past = HoldAligned, past
+			}
+		}
 	}
 	return h
 }
@@ -97,5 +103,5 @@ func (c *Config) BucketOf(at int64) int64 { return buckets.EpochOf(at, c.Width) 
 // watch tells the Watcher of a batch.
 func (e *Engine) watch(b *batch, to [2]Bounds) {
 	e.cfg.Watch.Taken(&Taken{Batch: e.batch + 1, Before: e.wm, Watermarks: b.wm, To: to, Limits: e.cfg.limits(b.wm), Rejects: b.rejects,
-		NullKeys: b.nulls, Over: b.closed, gate: e.gate, full: b.n >= e.cfg.BatchSize})
+		NullKeys: b.nulls, Over: b.closed, gate: e.gate})
 }

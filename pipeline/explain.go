@@ -50,16 +50,15 @@ type ExplainedEvent struct {
 	at    core.Ref // while it is not taken
 
 	hold     core.Held // why it was held back at first
-	holdWM   int64     // and WM_A then
 	behind   *int64    // the offset of the record that stood before it
 	heldFrom uint64    // batch
 	heldTo   uint64
 
-	waits, sealed, ended, unmatched, early, grouped bool
-	over                                            bool
-	epoch                                           int64
-	with                                            []*ExplainedEvent // it met
-	pairs                                           int
+	waits, said, sealed, ended, unmatched, early, grouped bool
+	over                                                  bool
+	epoch                                                 int64
+	with                                                  []*ExplainedEvent // it met
+	pairs                                                 int
 }
 
 // ExplainStep is one thing that happened to an event.

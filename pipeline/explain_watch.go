@@ -144,7 +144,7 @@ func (x *explainer) hold(e *ExplainedEvent, next *core.Held) {
 		return
 	}
 	if e.heldFrom == 0 {
-		e.heldFrom, e.hold, e.holdWM = x.batch, *next, x.wm[core.A]
+		e.heldFrom, e.hold = x.batch, *next
 		if next.Row != e.at.Row {
 			o := next.Chunk.Offset[next.Row]
 			e.behind = &o
@@ -178,7 +178,9 @@ func (x *explainer) take(t *core.Taken, e *ExplainedEvent, refused map[core.Ref]
 	case waits:
 		e.waits, e.epoch = true, t.EpochOf(e.at)
 		x.live = append(x.live, e)
-		x.step(e, "waits", 10, x.whyWaits(e))
+		if e.said = x.out.cfg.Probe != core.ProbeWait; e.said { // else it asks first, and may not have to wait
+			x.step(e, "waits", 10, x.whyWaits(e))
+		}
 	case e.over:
 		x.step(e, "closed", 10, "its time was over when it came: it waits nowhere")
 	}
@@ -198,6 +200,10 @@ func (x *explainer) settle() {
 	for _, e := range x.live {
 		if !e.waits {
 			continue
+		}
+		if !e.said {
+			e.said = true
+			x.step(e, "waits", 10, x.whyWaits(e))
 		}
 		if e.Time < x.last.limits[e.Side].Closed {
 			e.waits = false

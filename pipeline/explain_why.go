@@ -80,7 +80,7 @@ func (x *explainer) sayHeld(e *ExplainedEvent) {
 	rule, why := 13, ""
 	switch e.hold.Why {
 	case core.HoldAligned:
-		rule, why = 12, fmt.Sprintf("asks when WM_A > tB + before + G = %d, and WM_A was %s", e.hold.Past, timeText(e.holdWM))
+		rule, why = 12, fmt.Sprintf("asks when WM_A > tB + before + G = %d, and WM_A was %s", e.hold.Past, timeText(e.hold.WMA))
 	case core.HoldSpread:
 		why = fmt.Sprintf("more than max_spread ahead of %s, whose next event had not reached %d", upper(1-e.Side), e.hold.Past)
 	case core.HoldRing:
