@@ -217,7 +217,7 @@ func (k *caseCheck) dropped(need func(bool, string, ...any)) {
 		"%d buckets dropped, but the A lie in %d", t.DroppedTotal, least)
 }
 
-// builds: only builds that were made to fail have failed.
+// builds: only builds that were made to fail have failed. Hashes without a lowest bit do not divide a large bucket in two lanes.
 func (k *caseCheck) builds(need func(bool, string, ...any)) {
 	t, faults := &k.last.Tasks, uint64(0)
 	for _, l := range k.lives {
@@ -230,7 +230,7 @@ func (k *caseCheck) builds(need func(bool, string, ...any)) {
 		filter := k.in.Case.Lives[i].Filter
 		filters = filters || filter != "none" && filter != "bloom"
 	}
-	need(killed || t.BuildFailed <= faults, "%d builds failed, %d were made to", t.BuildFailed, faults)
+	need(killed || k.in.Case.Hash == "top 8 bits" || t.BuildFailed <= faults, "%d builds failed, %d were made to", t.BuildFailed, faults)
 	need(filters || t.FiltersBuilt == 0, "%d filters built of kinds that need none", t.FiltersBuilt)
 	due := t.SealedTotal + t.Spills + t.BuildFailed + t.FiltersRebuilt // a failed one is tried again
 	need(t.FiltersBuilt <= due || len(k.lives) > 1, "%d filters built, %d were due", t.FiltersBuilt, due)
