@@ -53,6 +53,7 @@ func (c *Config) releases() bool { return c.WantA || c.Early > 0 || c.Collect !=
 type releaseState struct {
 	let      [releaseKinds]int64 // the limits of the last commit
 	due      [releaseKinds]int64 // those of this batch
+	waited   time.Duration       // for the helper, by this part of the batch
 	busy     bool                // this batch has not let go all yet
 	buckets  [releaseKinds][buckets.MaxSlots]release
 	starting []*buckets.Bucket // scratch
@@ -176,7 +177,9 @@ func (t *Task) startRelease(kind int, b *buckets.Bucket, r *release) error {
 		r.job = t.newCloseJob(b)
 		r.job.run(nil)
 	}
+	waits := time.Now()
 	<-r.job.done
+	t.rel.waited += time.Since(waits)
 	if r.job.err != nil {
 		return r.job.err
 	}

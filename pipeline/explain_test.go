@@ -224,8 +224,8 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
-// rulesConfig is joinConfig with the other rules of an oracle's configuration.
-func rulesConfig(cfg oracle.Config, v variant) (*config.Join, error) {
+// explainConfig is joinConfig with the other rules of an oracle's configuration.
+func explainConfig(cfg oracle.Config, v variant) (*config.Join, error) {
 	j, err := joinConfig(cfg, v)
 	if j == nil {
 		return nil, err
@@ -262,7 +262,7 @@ func TestExplainEqualsJoin(t *testing.T) {
 		v := variants()[int(seed)*variantStride%len(variants())]
 		v.tasks = 1
 		var err error
-		if s.conf, err = rulesConfig(cfg, v); err != nil {
+		if s.conf, err = explainConfig(cfg, v); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if s.format, err = capture.ParseFormat(format); err != nil {
