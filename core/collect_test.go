@@ -50,8 +50,8 @@ func TestGroupsRocks(t *testing.T) {
 	})
 }
 
-// TestCompletes: rule 19, when a B completes its group.
-func TestCompletes(t *testing.T) {
+// TestRule19Completes: rule 19, when a B completes its group.
+func TestRule19Completes(t *testing.T) {
 	for _, c := range []struct {
 		how          Collect
 		wanted, have uint32

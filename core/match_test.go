@@ -28,8 +28,8 @@ func joinAll(t *testing.T, cfg Config, a, b []scriptPart, want ...string) {
 	}
 }
 
-// TestWindowEnds: rule 1, both ends inclusive, whoever is alone at which end.
-func TestWindowEnds(t *testing.T) {
+// TestRule01WindowEnds: rule 1, both ends inclusive, whoever is alone at which end.
+func TestRule01WindowEnds(t *testing.T) {
 	cfg := Config{Before: 10, After: 20, Cardinality: OneToMany}
 	joinAll(t, cfg, []scriptPart{times(0, "k", 100)}, []scriptPart{times(0, "k", 89, 90, 91, 119, 120, 121)}, "a0.0+b0.1", "a0.0+b0.2", "a0.0+b0.3", "a0.0+b0.4")
 	// The widest windows reach over bucket borders too.
@@ -39,9 +39,9 @@ func TestWindowEnds(t *testing.T) {
 	joinAll(t, cfg, []scriptPart{times(0, "k", 5, 6)}, []scriptPart{times(0, "k", 4, 5, 7)}, "a0.0+b0.1")
 }
 
-// TestAsymmetricWindow: B02. The window is not mirrored, in whatever order the sides arrive: the grace lets A come
+// TestRule01AsymmetricWindow: B02. The window is not mirrored, in whatever order the sides arrive: the grace lets A come
 // behind B inside their partitions, chunks and batches cut the rest.
-func TestAsymmetricWindow(t *testing.T) {
+func TestRule01AsymmetricWindow(t *testing.T) {
 	at := []int64{99, 100, 200, 201}
 	for _, order := range permutations(len(at)) {
 		var events []event
@@ -88,9 +88,9 @@ func permutations(n int) [][]int {
 	return all
 }
 
-// TestEarliestA: rule 2. The earliest A by time, partition number and offset, whether its bucket is open, sealing or
+// TestRule02EarliestA: rule 2. The earliest A by time, partition number and offset, whether its bucket is open, sealing or
 // sealed and in whatever order they came; one-to-one goes on to the next, one-to-many keeps to it.
-func TestEarliestA(t *testing.T) {
+func TestRule02EarliestA(t *testing.T) {
 	// Partition numbers are not in the order of their places, and offsets not in that of the times.
 	a := []scriptPart{
 		times(7, "k", 500, 300, 300),
@@ -170,9 +170,9 @@ func TestEarliestAcrossStates(t *testing.T) {
 	}
 }
 
-// TestManyOfOneKey: a key with more entries than a chunk holds, sealed, is walked chunk by chunk: one-to-one uses all
+// TestRule03ManyOfOneKey: a key with more entries than a chunk holds, sealed, is walked chunk by chunk: one-to-one uses all
 // of them up in order, past the used ones; an entry of a later chunk is good until the sink returns.
-func TestManyOfOneKey(t *testing.T) {
+func TestRule03ManyOfOneKey(t *testing.T) {
 	const n = 200 // chunks hold 64
 	var as, bs []event
 	var want []string
@@ -210,9 +210,9 @@ func TestWeakHash(t *testing.T) {
 	joinAll(t, cfg, a, b, "a0.1+b0.0", "a0.0+b0.1", "a0.2+b0.3", "a0.3+b0.4", "a0.4+b0.5", "a0.5+b0.6")
 }
 
-// TestUnmatched: with WantA and WantB every event that had no partner comes out once: those that are stored when their
+// TestRule16Unmatched: with WantA and WantB every event that had no partner comes out once: those that are stored when their
 // bucket is over, those that come for a bucket that is over at once; without Drain the others stay.
-func TestUnmatched(t *testing.T) {
+func TestRule16Unmatched(t *testing.T) {
 	a := []scriptPart{part(0, ev("k1", 10), ev("k2", 20), ev("k3", 700), bad(NullKey, 701)), part(1, ev("k9", 690))}
 	b := []scriptPart{part(0, ev("k1", 15), ev("k1", 16), ev("z", 400), ev("k3", 800), bad(NullKey, 801))}
 	for _, drain := range []bool{true, false} {
@@ -298,4 +298,21 @@ func (f *failing) Next(side Side, part int) (*Chunk, error) {
 		return nil, errEnd
 	}
 	return f.script.Next(side, part)
+}
+
+// TestRule10Closes: an A is over when the watermark of B is past its window and grace, not at equality, whatever the
+// width of the buckets.
+func TestRule10Closes(t *testing.T) {
+	for _, width := range []int64{7, 100, 1000} {
+		for at, want := range map[int64]int{125: 0, 126: 1} { // 100 + after + grace = 125
+			cfg := &Config{After: 20, Grace: 5, MaxSpread: 2000, Width: width, Slots: 64, BatchSize: 4, WantA: true, Inline: true}
+			sink := &joined{}
+			e := open(t, cfg, memStores(1), newScript(t, 1, []scriptPart{part(0, ev("k", 100), ev("z", 400))}, []scriptPart{times(0, "x", at)}), sink)
+			must(t, e.Run(context.Background()))
+			if len(sink.unmatchedA) != want {
+				t.Errorf("width %d, WM_B %d: %v came out, want %d", width, at, sink.unmatchedA, want)
+			}
+			must(t, e.Close())
+		}
+	}
 }

@@ -30,7 +30,7 @@ func joinLines(lines ...string) string {
 }
 
 // Rules 16 to 18 and 23: what each kind of match prints, to the byte.
-func TestSinkMatches(t *testing.T) {
+func TestRule23Results(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		conf string

@@ -34,7 +34,7 @@ func runCases(t *testing.T, cases []decodeCase) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestRule04Keys(t *testing.T) {
 	id := SideSpec{Key: []string{"$.id"}, Keep: keep("$.v")}
 	text := SideSpec{Key: []string{"$.id"}, Keep: keep("$.v"), KeyString: true}
 	record := SideSpec{Key: []string{"@key"}, Keep: keep("$.v")}
@@ -126,9 +126,9 @@ var malformed = []string{
 	"\v{}", "{}\f", "{\"a\":\u00a01}", "\u2028{}", "{}\x00",
 }
 
-// TestMalformed puts each text also in the middle of a document, before and behind the key: the verdict does not
+// TestRule05Malformed puts each text also in the middle of a document, before and behind the key: the verdict does not
 // depend on the place, nor on whether anything of the document is needed.
-func TestMalformed(t *testing.T) {
+func TestRule05Malformed(t *testing.T) {
 	specs := []*Spec{
 		mustCompile(t, SideSpec{Key: []string{"$.id"}}),
 		mustCompile(t, SideSpec{Key: []string{"$.id"}, Keep: keep("$.v"), Store: "full"}),

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTimeFields(t *testing.T) {
+func TestRule06TimeFields(t *testing.T) {
 	type c struct {
 		unit, value string
 		want        string // ms, or bad

@@ -98,9 +98,9 @@ func TestWaitingEventsAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestEarlyRows: rule 17. The null row of an A that has no B in time, the pair that corrects it, and with retract the tombstone
+// TestRule17EarlyRows: rule 17. The null row of an A that has no B in time, the pair that corrects it, and with retract the tombstone
 // under the key of that row.
-func TestEarlyRows(t *testing.T) {
+func TestRule17EarlyRows(t *testing.T) {
 	a, b := rows("k 0 a", "m 0 a", "n 0 a", "z 200 a"), rows("m 3 b", "k 7 b", "y 300 b")
 	corrected := strings.TrimSuffix(pairs("k 7 a b")[0], "}") + `,"corrected":true}`
 	want := slices.Concat(nulls("a k 0 a", "a n 0 a", "a z 200 a"), pairs("m 3 a b"), []string{corrected})
@@ -123,8 +123,8 @@ func TestEarlyRows(t *testing.T) {
 	}
 }
 
-// TestEndings: rule 18, what a B that ends its A gives.
-func TestEndings(t *testing.T) {
+// TestRule18Endings: rule 18, what a B that ends its A gives.
+func TestRule18Endings(t *testing.T) {
 	a, b := rows("k 0 a", "m 0 a"), rows("m 2 ok", "k 3 declined", "k 4 ok", "m 5 declined", "m 6 ok")
 	for emit, want := range map[string][]string{
 		"pair":      pairs("m 2 a ok", "k 3 a declined", "m 5 a declined"),

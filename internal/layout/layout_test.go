@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
 	"baseline":   {"buckets", "core"},
 	"capture":    {"projection"},
-	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "projection",
+	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "loadgen", "projection",
 		"results"},
 	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
 		"projection", "results"},

@@ -12,7 +12,7 @@ var mutants = []mutant{
 		"e.Time <= w.to", "e.Time < w.to"},
 	{"window: the oldest bucket is asked one millisecond late", "core/window.go",
 		"buckets.EpochOf(at-t.cfg.After, width)", "buckets.EpochOf(at-t.cfg.After+1, width)"},
-	{"window: B ask before the grace of A is over", "core/gate.go",
+	{"window: B ask before the grace of A is over", "core/gate_take.go",
 		"due := g.wm[A] - g.cfg.Before - g.cfg.Grace", "due := g.wm[A] - g.cfg.Before"},
 
 	// A filter's false negative.
@@ -31,9 +31,9 @@ var mutants = []mutant{
 	{"journal: it is cut one batch too far", "buckets/seal.go",
 		"cut = min(cut, n)", "cut = min(cut, n+1)"},
 	{"journal: a replay forgets what was used", "buckets/recover.go",
-		"if !b.Used(row) {", "if false {"},
+		"if b != nil && !b.Used(row) {", "if false {"},
 	{"journal: it is cut before the bitmaps are written", "buckets/seal.go",
-		"w.put(bitsKey(b.Epoch), b.encodeBits())", "_ = b.encodeBits()"},
+		"w.put(r.prefix+bitsKey(b.Epoch), b.encodeBits())", "_ = b.encodeBits()"},
 
 	// A stale index of an arena.
 	{"index: the last bucket's entries are still in it", "fusefilter/openindex.go",
@@ -42,10 +42,10 @@ var mutants = []mutant{
 		"x.next = append(x.next, x.entries[e].head)", "x.next = append(x.next, x.next[x.entries[e].head])"},
 
 	// A bucket dropped too early.
-	{"drop: one bucket early", "core/gate.go",
-		"buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width)", "buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width) + 1"},
-	{"drop: the grace of B is forgotten", "core/gate.go",
-		"buckets.EpochOf(wm[B]-c.After-c.Grace, c.Width)", "buckets.EpochOf(wm[B]-c.After, c.Width)"},
+	{"drop: one bucket early", "core/gate_ring.go",
+		"Floor: buckets.EpochOf(l.Closed, c.Width)", "Floor: buckets.EpochOf(l.Closed, c.Width) + 1"},
+	{"drop: the grace of B is forgotten", "core/release.go",
+		"A: {Closed: wm[B] - c.After - c.Grace", "A: {Closed: wm[B] - c.After"},
 
 	// A check that is ignored.
 	{"check: equal hashes are taken for equal keys", "core/pair.go",
@@ -55,13 +55,33 @@ var mutants = []mutant{
 	{"check: a hash has one chunk", "core/pair.go",
 		"!buckets.HasMore(value)", "true"},
 
+	// What comes out for its time, ends and groups.
+	{"early: a null row of an A that has paired", "core/release.go",
+		"if !b.Used(row) {", "if true {"},
+	{"early: it is certain before the grace is over", "core/release.go",
+		"Early: wm[B] - c.Early - c.Grace", "Early: wm[B] - c.Early"},
+	{"early: null rows come again after a restart", "core/task.go",
+		"atEarly: let.Early}", "atEarly: minTime}"},
+	{"early: no pair says that it corrects", "core/pair.go",
+		"k = Corrected", "k = 0"},
+	{"complete_on: an A that stays goes on pairing", "core/pair.go",
+		"if ends {\n\t\tt.ring.End(f.bucket, f.row)", "if false {\n\t\tt.ring.End(f.bucket, f.row)"},
+	{"collect: a group is complete one B early", "core/collect_take.go",
+		"have >= wanted", "have+1 >= wanted"},
+	{"wait: B close by their own watermark", "core/release.go",
+		"B: {Closed: wm[A] - c.Before", "B: {Closed: wm[B] - c.Before"},
+	{"wait: no B waits", "core/both.go",
+		"w.phase, err = releasing, w.keep(w.b, w.a, w.rows[B], w.cfg.Cardinality == ManyToMany)", "w.phase = releasing"},
+	{"closing: rows in RAM are forgotten when they become a run", "core/maintain.go",
+		"\tt.forgetRelease(b.Slot)\n\tif t.ring.AtSlot", "\tif t.ring.AtSlot"},
+
 	// Others.
 	{"late at equality", "core/gate.go",
 		"c.Time[row]+g.cfg.Grace < p.m", "c.Time[row]+g.cfg.Grace <= p.m"},
 	{"a record that is read twice counts twice", "core/gate.go",
 		"p.next = c.Offset[p.at] + 1", "p.next = c.Offset[p.at]"},
 	{"one-to-many: a seal leaves out what was used", "core/engine.go",
-		"KeepUsed: cfg.Cardinality != OneToOne", "KeepUsed: false"},
+		"KeepUsed: c.keepsUsed(A)", "KeepUsed: false"},
 	{"results are committed that have not left the process", "pipeline/sink.go",
 		"if err := w.Flush(); err != nil {\n\t\t\t\treturn nil, err\n\t\t\t}\n", ""},
 	{"spill: the rows behind it are numbered from one too many", "buckets/bucket.go",
