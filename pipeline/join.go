@@ -75,6 +75,8 @@ type fileJoin struct {
 	tasks  int
 
 	explain *explainer // nil: nobody asks what became of a key
+	// source, if set, puts something between the feed and the engine (tests).
+	source func(*feed) core.Source
 }
 
 func newFileJoin(jc JoinConfig) (*fileJoin, error) {
@@ -270,6 +272,9 @@ func (j *fileJoin) run(ctx context.Context) (*results.Counters, error) {
 	}, false, j.Late != "" || j.Dead != "" || j.Unmatched != "" || j.explain != nil)
 	j.sink = newFileSink(j)
 	var source core.Source = j.feed
+	if j.source != nil {
+		source = j.source(j.feed)
+	}
 	var sink core.Sink = j.sink
 	if j.explain != nil {
 		source, sink = j.explain.between(j)

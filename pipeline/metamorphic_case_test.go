@@ -40,6 +40,8 @@ type metaLife struct {
 	Inline  bool
 	Arena   int64
 	Build   string // which builds of filters fail
+	Fetch   string // the order in which records arrive
+	Chunk   int    // so many at a time, unless that is evenly
 	Stop    metaStop
 }
 
@@ -132,12 +134,12 @@ func drawInput(seed uint64) metaInput {
 	c.drawSpan(rng)
 	c.boundSeals(rng, &in)
 	c.drawEnd(rng, &in)
-	l := drawLife(rng)
+	l := c.drawLife(rng)
 	for range pickOf(rng, []int{0, 0, 0, 0, 0, 1, 1, 1, 2, 3}) {
 		l.Stop = c.drawStop(rng, l.Batch)
 		c.Lives = append(c.Lives, l)
 		if rng.IntN(3) == 0 {
-			l = drawLife(rng)
+			l = c.drawLife(rng)
 		}
 	}
 	l.Stop = metaStop{}
@@ -239,8 +241,12 @@ func (c *metaCase) waiting(want *oracle.Expected, width time.Duration) int {
 	return epochs(want.AcceptedB(), width)
 }
 
-func drawLife(rng *rand.Rand) metaLife {
-	return metaLife{Filter: pickOf(rng, metaFilters), Summary: rng.IntN(3) > 0, Sync: pickOf(rng, append([]string{"none", "none"}, metaSyncs...)),
+func (c *metaCase) drawLife(rng *rand.Rand) metaLife {
+	fetch := pickOf(rng, append([]string{fetchEvenly, fetchEvenly, fetchEvenly}, metaFetches...))
+	if c.Oracle.NoDrain {
+		fetch = fetchEvenly // how far is read depends on what is there to read
+	}
+	return metaLife{Fetch: fetch, Chunk: pickOf(rng, []int{1, 7, 40}), Filter: pickOf(rng, metaFilters), Summary: rng.IntN(3) > 0, Sync: pickOf(rng, append([]string{"none", "none"}, metaSyncs...)),
 		Batch: pickOf(rng, append([]int{1, 7, 7, 64, 64}, metaBatches...)), Inline: rng.IntN(2) == 0, Arena: pickOf(rng, append([]int64{0}, metaArenas...)),
 		Build: pickOf(rng, append([]string{"never", "never", "never"}, metaBuilds...))}
 }
@@ -344,8 +350,8 @@ func (c *metaCase) rules() string {
 
 // String says the life in words.
 func (l *metaLife) String() string {
-	text := fmt.Sprintf("filter %s, summary %v, batches of %d, sync %s, inline %v, arenas %d, failing builds: %s; ", l.Filter, l.Summary, l.Batch,
-		l.Sync, l.Inline, l.Arena, l.Build)
+	text := fmt.Sprintf("filter %s, summary %v, batches of %d, sync %s, inline %v, arenas %d, failing builds: %s, arrival %s by %d; ", l.Filter, l.Summary,
+		l.Batch, l.Sync, l.Inline, l.Arena, l.Build, l.Fetch, l.Chunk)
 	switch s := l.Stop; s.Kind {
 	case "":
 		return text + "to the end"

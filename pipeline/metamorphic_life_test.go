@@ -87,6 +87,7 @@ func live(req *lifeRequest) (reply lifeReply) {
 		}
 		defer func() { err = errors.Join(err, j.close()) }()
 		j.c.core.Summary = l.Summary
+		j.source = l.source(c.Seed)
 		if err := errors.Join(j.openInputs(ctx), j.prepareState()); err != nil {
 			return err
 		}
@@ -103,6 +104,16 @@ func live(req *lifeRequest) (reply lifeReply) {
 	}
 	reply.Fired, reply.BuildFaults = stop.fired(), faults.n
 	return reply
+}
+
+// source has the records arrive in the order of the life; nil: as files are read.
+func (l *metaLife) source(seed uint64) func(*feed) core.Source {
+	if l.Fetch == fetchEvenly {
+		return nil
+	}
+	return func(f *feed) core.Source {
+		return newFetched(f, l.Fetch, l.Chunk, rand.New(rand.NewPCG(seed, 0x6665746368)))
+	}
 }
 
 // join describes the life's call of Join. The outputs are files, so that a resumed one can cut them back.

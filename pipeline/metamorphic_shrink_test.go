@@ -38,6 +38,8 @@ var plainer = []struct {
 	{"first life alone, to its end", func(c *metaCase) bool { c.Lives[0].Stop = metaStop{}; return dropLives(c, 1, len(c.Lives)) }},
 	{"first stop alone", func(c *metaCase) bool { return dropLives(c, 1, c.stops()) }},
 	{"without the first stop", func(c *metaCase) bool { return dropLives(c, 0, min(1, c.stops())) }},
+	{"arrives evenly", eachLife(func(l *metaLife) bool { return set(&l.Fetch, fetchEvenly) })},
+	{"arrives one by one", eachLife(func(l *metaLife) bool { return set(&l.Chunk, 1) })},
 	{"inline", eachLife(func(l *metaLife) bool { return set(&l.Inline, true) })},
 	{"one task", func(c *metaCase) bool { return set(&c.Tasks, 1) }},
 	{"no filter", eachLife(func(l *metaLife) bool { return set(&l.Filter, "none") })},
