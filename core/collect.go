@@ -66,7 +66,7 @@ type groupStats struct {
 
 // newGroups is what a ring holds, which is at the batch of the commit record. The ring is the groups' from here on.
 func newGroups(cfg *Config, ring *buckets.Ring, help *helper) *groups {
-	g := &groups{cfg: cfg, ring: ring, help: help, take: taking{most: MaxMatches, mostRead: maxRead}}
+	g := &groups{cfg: cfg, ring: ring, help: help, take: taking{most: cfg.maxOutput(), mostRead: maxRead}}
 	for slot := range cfg.Slots {
 		b := ring.AtSlot(slot)
 		if b == nil || len(b.Hashes()) == 0 {

@@ -313,9 +313,9 @@ func (t *Task) out(kind int, b *buckets.Bucket, row uint32, entry []byte) {
 func (t *Task) full() bool {
 	n := len(t.matches) + len(t.rel.early) + len(t.rel.closed)
 	if g := t.groups; g != nil {
-		return g.isFull() || n+g.queued() >= MaxMatches
+		return g.isFull() || n+g.queued() >= t.cfg.maxOutput()
 	}
-	return n >= MaxMatches
+	return n >= t.cfg.maxOutput()
 }
 
 // foreseeReleases has the helper read what will be due soon, so that a batch need not wait for it: an eighth of a bucket ahead.

@@ -318,6 +318,16 @@ type Config struct {
 	ArenaBytes int64
 	// Watch, if set, is told what the results do not say.
 	Watch Watcher
+	// MaxOutput replaces MaxMatches (tests: outputs of a few matches must give the same joins); 0: MaxMatches.
+	MaxOutput int
 	// BuildFault, if set, is called before each filter is built; its error is the build's (tests).
 	BuildFault func(kind fusefilter.Kind, keys int) error
+}
+
+// maxOutput is about how many matches an Output has at most.
+func (c *Config) maxOutput() int {
+	if c.MaxOutput > 0 {
+		return c.MaxOutput
+	}
+	return MaxMatches
 }

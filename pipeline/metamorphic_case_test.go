@@ -40,6 +40,7 @@ type metaLife struct {
 	Inline  bool
 	Arena   int64
 	Build   string // which builds of filters fail
+	Output  int    // matches that the sink is given at once, 0 for many
 	Fetch   string // the order in which records arrive
 	Chunk   int    // so many at a time, unless that is evenly
 	Stop    metaStop
@@ -75,6 +76,7 @@ var (
 	metaBatches = []int{1, 7, 64, 1000}
 	metaArenas  = []int64{0, 4 << 10, 64 << 10}
 	metaHashes  = []string{"normal", "constant", "8-bit", "top 8 bits"}
+	metaOutputs = []int{0, 1, 10}
 	metaBuilds  = []string{"never", "half", "all", "first 3"}
 	metaPoints  = reachable(failpoint.All())
 )
@@ -246,7 +248,7 @@ func (c *metaCase) drawLife(rng *rand.Rand) metaLife {
 	if c.Oracle.NoDrain {
 		fetch = fetchEvenly // how far is read depends on what is there to read
 	}
-	return metaLife{Fetch: fetch, Chunk: pickOf(rng, []int{1, 7, 40}), Filter: pickOf(rng, metaFilters), Summary: rng.IntN(3) > 0, Sync: pickOf(rng, append([]string{"none", "none"}, metaSyncs...)),
+	return metaLife{Fetch: fetch, Chunk: pickOf(rng, []int{1, 7, 40}), Output: pickOf(rng, append([]int{0, 0}, metaOutputs...)), Filter: pickOf(rng, metaFilters), Summary: rng.IntN(3) > 0, Sync: pickOf(rng, append([]string{"none", "none"}, metaSyncs...)),
 		Batch: pickOf(rng, append([]int{1, 7, 7, 64, 64}, metaBatches...)), Inline: rng.IntN(2) == 0, Arena: pickOf(rng, append([]int64{0}, metaArenas...)),
 		Build: pickOf(rng, append([]string{"never", "never", "never"}, metaBuilds...))}
 }
@@ -350,8 +352,8 @@ func (c *metaCase) rules() string {
 
 // String says the life in words.
 func (l *metaLife) String() string {
-	text := fmt.Sprintf("filter %s, summary %v, batches of %d, sync %s, inline %v, arenas %d, failing builds: %s, arrival %s by %d; ", l.Filter, l.Summary,
-		l.Batch, l.Sync, l.Inline, l.Arena, l.Build, l.Fetch, l.Chunk)
+	text := fmt.Sprintf("filter %s, summary %v, batches of %d, sync %s, inline %v, arenas %d, failing builds: %s, arrival %s by %d, outputs of %d; ", l.Filter, l.Summary,
+		l.Batch, l.Sync, l.Inline, l.Arena, l.Build, l.Fetch, l.Chunk, l.Output)
 	switch s := l.Stop; s.Kind {
 	case "":
 		return text + "to the end"

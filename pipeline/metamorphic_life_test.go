@@ -86,7 +86,7 @@ func live(req *lifeRequest) (reply lifeReply) {
 			return err
 		}
 		defer func() { err = errors.Join(err, j.close()) }()
-		j.c.core.Summary = l.Summary
+		j.c.core.Summary, j.c.core.MaxOutput = l.Summary, l.Output
 		j.source = l.source(c.Seed)
 		if err := errors.Join(j.openInputs(ctx), j.prepareState()); err != nil {
 			return err

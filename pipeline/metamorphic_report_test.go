@@ -30,7 +30,7 @@ func axisValues() map[string][]string {
 	return map[string][]string{
 		"filter": metaFilters, "store": metaStores, "sync": metaSyncs, "buckets": words(metaBuckets),
 		"tasks": words(metaTasks), "batch": words(metaBatches), "arena": words(metaArenas), "hash": metaHashes, "build": metaBuilds,
-		"arrival": metaFetches, "summary": {"true", "false"}, "inline": {"true", "false"}, "late": {"true", "false"}, "dead": {"true", "false"},
+		"arrival": metaFetches, "output": words(metaOutputs), "summary": {"true", "false"}, "inline": {"true", "false"}, "late": {"true", "false"}, "dead": {"true", "false"},
 		"unmatched": {"true", "false"}, "format": {"value", "kcat", "rpk"}, "lives": {"1", "2", "3", "4"}, "width": {"auto", "given"},
 		"max_spread": {"auto", "given"}, "before": {"0", "more"}, "after": {"0", "more"}, "grace": {"0", "more"},
 		"cardinality": {oracle.OneToOne, oracle.OneToMany, oracle.ManyToMany}, "type": {oracle.Inner, oracle.Left, oracle.Right, oracle.Outer},
@@ -79,7 +79,7 @@ func (r *metaReport) add(in *metaInput, res *metaResult) {
 	}
 	for i, end := range res.lives {
 		l := c.Lives[i]
-		for axis, v := range map[string]any{"filter": l.Filter, "sync": l.Sync, "batch": l.Batch, "arena": l.Arena, "build": l.Build, "arrival": l.Fetch, "summary": l.Summary,
+		for axis, v := range map[string]any{"filter": l.Filter, "sync": l.Sync, "batch": l.Batch, "arena": l.Arena, "build": l.Build, "arrival": l.Fetch, "output": l.Output, "summary": l.Summary,
 			"inline": l.Inline} {
 			r.count(axis, v)
 		}

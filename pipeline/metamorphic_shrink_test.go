@@ -38,6 +38,7 @@ var plainer = []struct {
 	{"first life alone, to its end", func(c *metaCase) bool { c.Lives[0].Stop = metaStop{}; return dropLives(c, 1, len(c.Lives)) }},
 	{"first stop alone", func(c *metaCase) bool { return dropLives(c, 1, c.stops()) }},
 	{"without the first stop", func(c *metaCase) bool { return dropLives(c, 0, min(1, c.stops())) }},
+	{"outputs in one", eachLife(func(l *metaLife) bool { return set(&l.Output, 0) })},
 	{"arrives evenly", eachLife(func(l *metaLife) bool { return set(&l.Fetch, fetchEvenly) })},
 	{"arrives one by one", eachLife(func(l *metaLife) bool { return set(&l.Chunk, 1) })},
 	{"inline", eachLife(func(l *metaLife) bool { return set(&l.Inline, true) })},
