@@ -75,6 +75,22 @@ var mutants = []mutant{
 	{"closing: rows in RAM are forgotten when they become a run", "core/maintain.go",
 		"\tt.forgetRelease(b.Slot)\n\tif t.ring.AtSlot", "\tif t.ring.AtSlot"},
 
+	{"closing: it comes before the matches of its batch", "core/engine.go",
+		"if err := j.Ask(part.rows[B]); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn j.Release(limits)",
+		"if err := j.Release(limits); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn j.Ask(part.rows[B])"},
+	{"closing: a bucket that is read in parts has one", "core/release.go",
+		"if !scan.More() {", "if true {"},
+	{"complete_on: an A that has paired is not ended", "core/pair.go",
+		"ends := t.cfg.CompleteOn != EndNever", "ends := first && t.cfg.CompleteOn != EndNever"},
+	{"wait: an event that met another at once is unmatched later", "core/both.go",
+		"in.storeAll(w.met, true)", "in.storeAll(w.met, false)"},
+	{"null rows without a key go by the type of A", "pipeline/sink_results.go",
+		"if !s.nulls[side] {", "if !s.nulls[core.A] {"},
+	{"arrival: a partition that has not come holds nobody back", "core/gate_time.go",
+		"case !g.counts(p):\n\t\tcase p.idle:", "case !g.counts(p) || p.watermark() == minTime:\n\t\tcase p.idle:"},
+	{"outputs: the first match of the next part is lost", "core/many.go",
+		"if w.begun {\n\t\ti = w.row\n", "if w.begun {\n\t\ti, ok = x.Next(w.row)\n"},
+
 	// Others.
 	{"late at equality", "core/gate.go",
 		"c.Time[row]+g.cfg.Grace < p.m", "c.Time[row]+g.cfg.Grace <= p.m"},
