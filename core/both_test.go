@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"joinbench/fusefilter"
 )
 
 // waitingLoad is a random load for B that wait: many-to-many, whose pairs do not depend on who comes first, or with each key
@@ -75,4 +77,25 @@ func TestRule14WaitRestarts(t *testing.T) {
 		}
 		checkOutputs(t, sink, want)
 	})
+}
+
+// TestRule14RestartsReadAsFar: an input that is not drained is read up to the same record whatever ends came between. Here a slot
+// is taken for a bucket of which nothing is stored, since its only B paired at once; the B a ring later goes on waiting for it.
+func TestRule14RestartsReadAsFar(t *testing.T) {
+	cfg := &Config{Grace: 10, MaxSpread: 11, Width: 2, Slots: 16, Probe: ProbeWait, Filter: fusefilter.None, BatchSize: 1, Inline: true}
+	src := newScript(t, 1, []scriptPart{times(0, "k", 1001)}, []scriptPart{part(0, ev("x", 997), ev("k", 1001), ev("y", 1032))})
+	for ends := range 5 {
+		stores, sink := memStores(1), &joined{}
+		for n := 1; n <= ends; n++ {
+			liveOnce(t, cfg, stores, src.again(), sink, stopped, 1)
+		}
+		if !liveOnce(t, cfg, stores, src.again(), sink, stopped, 1<<40) {
+			t.Fatal("it did not come to rest")
+		}
+		e := open(t, cfg, stores, src.again(), sink)
+		if c := e.Counters(); c.Read(A) != 1 || c.Read(B) != 2 || c.Matches != 1 {
+			t.Errorf("%d ends: %d A and %d B read, %d pairs; want 1, 2, 1", ends, c.Read(A), c.Read(B), c.Matches)
+		}
+		must(t, e.Close())
+	}
 }

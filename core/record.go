@@ -7,18 +7,23 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"joinbench/buckets"
 )
 
-// commitVersion is the format of a commit record (version 2 counts more, version 3 early rows too, and has Gate.back):
+// commitVersion is the format of a commit record (version 2 counts more, version 3 early rows too, and has Gate.back, version 4 the slots that are
+// taken):
 //
 //	u8 version, u64 batch, i64 watermarks of A and B, counters (fixed size),
 //	for each side: u32 partitions, each {i32 id, i64 next offset, i64 M(p), i64 place},
 //	               u32 buckets, each {i64 epoch, i64 Gate.back of it}, by epoch,
+//	               u32 slots that are taken, each {i64 epoch}, by slot,
 //	the sink's state, to the end
 //
-// What is closed, over and sealed follows from the watermarks. Which partitions are idle is not in it: a new life listens anew, and
+// What is closed, over and sealed follows from the watermarks. A slot may be taken and its bucket hold nothing, for what came into it
+// paired at once; whether another event waits for the slot must not depend on a restart. Which partitions are idle is not in it: a new life listens anew, and
 // watermarks do not go back for that.
-const commitVersion = 3
+const commitVersion = 4
 
 var errCommit = errors.New("damaged commit record")
 
@@ -41,6 +46,7 @@ func (e *Engine) appendRecord(dst []byte) ([]byte, error) {
 			}
 		}
 		dst = appendBack(dst, g.back[s])
+		dst = appendLive(dst, g.live[s])
 	}
 	return e.sink.State(dst)
 }
@@ -91,7 +97,10 @@ func (e *Engine) restore(record []byte) (sink []byte, err error) {
 			}
 			rest = rest[28:]
 		}
-		if rest, err = takeBack(g.back[s], rest); err != nil {
+		if rest, err = takeBack(g.back[s], rest); err == nil {
+			rest, err = takeLive(g.live[s], rest)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -126,6 +135,41 @@ func takeBack(back map[int64]int64, from []byte) (rest []byte, err error) {
 			return nil, fmt.Errorf("%w: bucket %d has events of %d buckets before", errCommit, epoch, by)
 		}
 		back[epoch], last, from = by, epoch, from[16:]
+	}
+	return from, nil
+}
+
+func appendLive(dst []byte, live []int64) []byte {
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	n := uint32(0)
+	for _, epoch := range live {
+		if epoch != noEpoch {
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(epoch))
+			n++
+		}
+	}
+	binary.LittleEndian.PutUint32(dst[at:], n)
+	return dst
+}
+
+// takeLive fills slots that are free.
+func takeLive(live []int64, from []byte) (rest []byte, err error) {
+	if len(from) < 4 {
+		return nil, fmt.Errorf("%w: slots", errCommit)
+	}
+	n := int(binary.LittleEndian.Uint32(from))
+	if from = from[4:]; len(from) < 8*n {
+		return nil, fmt.Errorf("%w: %d slots are taken", errCommit, n)
+	}
+	last := -1
+	for range n {
+		epoch := int64(binary.LittleEndian.Uint64(from))
+		slot := buckets.SlotOf(epoch, len(live))
+		if epoch == noEpoch || slot <= last {
+			return nil, fmt.Errorf("%w: bucket %d in slot %d, behind slot %d", errCommit, epoch, slot, last)
+		}
+		live[slot], last, from = epoch, slot, from[8:]
 	}
 	return from, nil
 }

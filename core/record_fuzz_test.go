@@ -62,7 +62,7 @@ func FuzzCommitRecord(f *testing.F) {
 		f.Add(record[:40])
 		f.Add(record[:25])
 		f.Add(record[:9])
-		for _, at := range []int{0, 1, 9, 16, 17, 24, 25, len(record) - 24, len(record) - 44} { // version, batch, watermarks, counters, buckets, partitions
+		for _, at := range []int{0, 1, 9, 16, 17, 24, 25, len(record) - 20, len(record) - 24, len(record) - 44} { // version, batch, watermarks, counters, slots, buckets, partitions
 			damaged := bytes.Clone(record)
 			damaged[at] ^= 0x80
 			f.Add(damaged)
