@@ -24,8 +24,9 @@ import (
 //
 // Whatever comes later than it should has a rule of its own (behind, over), and watermarks never go back.
 //
-// A process that was stopped for a while has not listened meanwhile. So the gate's clock counts what it waited for, and of any
-// other pause half of the shorter of both times at most: else all would be idle after it that had records on their way.
+// A process that was stopped for a while has not listened meanwhile, and all would be idle after it that had records on their way. So
+// the gate's clock leaves out a wait that took longer than was asked for by half of the shorter of both times, and counts no more than
+// that half of a batch that took longer.
 
 // off stands for "no moment".
 const off = math.MinInt64
@@ -66,7 +67,15 @@ func (g *Gate) look() {
 		}
 	}
 	seen := t.read()
-	t.now += max(0, min(seen-t.seen, t.waited+pause))
+	passed := seen - t.seen
+	switch {
+	case passed <= t.waited+pause:
+	case t.waited > 0:
+		passed = 0
+	default:
+		passed = pause
+	}
+	t.now += max(0, passed)
 	t.seen, t.waited = seen, 0
 }
 

@@ -19,7 +19,8 @@ type liveScript struct {
 	ends  bool         // a partition ends with its last record
 	until int64        // the engine is stopped when it would wait beyond
 	waits []int64      // when the engine waited
-	trace func()       // called before each wait
+	trace func()       // called in each wait
+	work  func()       // called before each batch for which it does not wait
 }
 
 // errUntil ends the run of an engine that has nothing more to do before liveScript.until.
@@ -70,8 +71,12 @@ func (l *liveScript) Next(side Side, part int) (*Chunk, error) {
 
 func (l *liveScript) Await(ctx context.Context, idle bool, most time.Duration) error {
 	if !idle || ctx.Err() != nil {
+		if l.work != nil {
+			l.work()
+		}
 		return ctx.Err()
 	}
+	deadline := *l.clock + most.Milliseconds()
 	if l.trace != nil {
 		l.trace()
 	}
@@ -87,7 +92,7 @@ func (l *liveScript) Await(ctx context.Context, idle bool, most time.Duration) e
 		}
 	}
 	if most >= 0 {
-		next = min(next, *l.clock+most.Milliseconds())
+		next = min(next, max(*l.clock, deadline))
 	}
 	if next > l.until {
 		return errUntil

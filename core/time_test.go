@@ -85,27 +85,39 @@ func TestRule07NeverSeen(t *testing.T) {
 	}
 }
 
-// TestRule07StoppedProcess: a process that was stopped for an hour did not listen: nobody is idle for that who speaks as soon as
-// it runs again.
+// TestRule07StoppedProcess: a process that was stopped for an hour did not listen: nobody is idle for that who speaks soon after it
+// runs again, whether it was stopped in a wait or in a batch. Who goes on being silent is idle in the end.
 func TestRule07StoppedProcess(t *testing.T) {
 	const hour = 3_600_000
-	c := leftJoin(10, 0)
-	c.IdleTimeout = 1000
-	a := []scriptPart{times(0, "k", 100, 700, 1400), times(1, "k", 100, 200, 300)}
-	src := newLive(t, a, []scriptPart{times(0, "k", 100)}, [2][][]int64{{{100, 700, hour + 700}, {100, 200, hour + 650}}, {{100}}})
-	stopped := false
-	src.trace = func() {
-		if !stopped && *src.clock == 200 {
-			stopped = true
-			*src.clock += hour
+	for _, waits := range []bool{true, false} {
+		c := leftJoin(10, 0)
+		c.IdleTimeout = 1000
+		a := []scriptPart{times(0, "k", 100, 300, 900, 901), times(1, "k", 100, 200, 300)}
+		src := newLive(t, a, []scriptPart{times(0, "k", 100)}, [2][][]int64{{{100, 300, hour + 310, hour + 2000}, {100, 200, hour + 500}}, {{100}}})
+		sink := &joined{}
+		stopped := false
+		stop := func() {
+			if !stopped && *src.clock == 300 {
+				stopped = true
+				*src.clock += hour
+			}
 		}
+		if waits {
+			src.trace = stop
+		} else {
+			src.work = stop
+		}
+		e := live(t, src.config(c), memStores(1), src, sink, hour+600)
+		if wm := e.gate.wm[A]; !stopped || wm != 300 {
+			t.Errorf("stopped in a wait %v: WM_A %d, want that of partition 1, 300, which was never idle", waits, wm)
+		}
+		src.until = hour + 3000
+		must(t, ignore(e.Run(context.Background()), errUntil))
+		if wm := e.gate.wm[A]; wm != 901 {
+			t.Errorf("stopped in a wait %v: WM_A %d, want 901: partition 1 is silent", waits, wm)
+		}
+		must(t, e.Close())
 	}
-	sink := &joined{}
-	e := live(t, src.config(c), memStores(1), src, sink, hour+800)
-	if wm := e.gate.wm[A]; wm != 300 {
-		t.Errorf("WM_A %d, want that of partition 1, 300, which was never idle", wm)
-	}
-	must(t, e.Close())
 }
 
 // TestRule08Late: cases B04 and B05, and by side: an event is late by its own partition's M alone, and at equality in time.
@@ -262,93 +274,6 @@ func TestRule13BothSides(t *testing.T) {
 	}
 }
 
-// TestRule15IdleAdvance: case B06. An A, then silence: with idle_advance its null row comes that much after its window; at the end with a
-// drain; without either it waits, and is counted as pending.
-func TestRule15IdleAdvance(t *testing.T) {
-	for _, timeout := range []int64{0, 500, 30_000} {
-		c := leftJoin(10_000, 1000)
-		c.IdleAdvance, c.IdleTimeout, c.Width, c.Slots = 2000, timeout, 5000, 64
-		src := newLive(t, parts1(ev("k", 0)), []scriptPart{part(0), part(1)}, [2][][]int64{{{7}}, {nil, nil}})
-		sink := &joined{}
-		out := whenOut(src, sink)
-		e := live(t, src.config(c), memStores(1), src, sink, 100_000)
-		const due = 7 + 10_000 + 1000 + 2000
-		if at := out["a0.0"]; at <= due || at > due+2000/8 {
-			t.Errorf("idle_timeout %d: the null row came at %d, want soon after %d", timeout, at, due)
-		}
-		if last := src.waits[len(src.waits)-1]; last > due+40_000 {
-			t.Errorf("the engine wakes up although nothing waits: at %d", last)
-		}
-		must(t, e.Close())
-	}
-	c := leftJoin(10_000, 1000)
-	src := newLive(t, parts1(ev("k", 0)), parts1(), [2][][]int64{{{7}}, {nil}})
-	sink := &joined{}
-	e := live(t, src.config(c), memStores(1), src, sink, 100_000)
-	if len(sink.unmatchedA) > 0 || e.Levels(false).Pending != 1 {
-		t.Errorf("neither: %v came out, %d pending", sink.unmatchedA, e.Levels(false).Pending)
-	}
-	must(t, e.Close())
-	c.Drain = true
-	sink, _ = runAll(t, &c, 1, newScript(t, 1, parts1(ev("k", 0)), parts1()))
-	wantList(t, "drained", sink.unmatchedA, "a0.0")
-}
-
-// TestRule15IdleAdvanceFrees: a B that is held back for A that do not come is freed as time goes on, and pairs.
-func TestRule15IdleAdvanceFrees(t *testing.T) {
-	c := leftJoin(100, 10)
-	c.IdleAdvance, c.WantB = 2000, true
-	src := newLive(t, parts1(ev("k", 1000)), parts1(ev("k", 1050), ev("y", 1060)), [2][][]int64{{{1000}}, {{1050, 1060}}})
-	sink := &joined{}
-	out := whenOut(src, sink)
-	e := live(t, src.config(c), memStores(1), src, sink, 10_000)
-	wantList(t, "pairs", sink.pairs, "a0.0+b0.0")
-	if at := out["b0.1"]; at <= 1060+110+2000 || at > 1060+110+2000+250 {
-		t.Errorf("the B without a partner came at %d", at)
-	}
-	must(t, e.Close())
-
-	// A that was never seen: time is that of the B.
-	src = newLive(t, parts1(), parts1(ev("y", 1060)), [2][][]int64{{nil}, {{1060}}})
-	sink = &joined{}
-	out = whenOut(src, sink)
-	e = live(t, src.config(c), memStores(1), src, sink, 10_000)
-	if at := out["b0.0"]; at <= 1060+110+2000 || at > 1060+110+2000+250 {
-		t.Errorf("the B came at %d although A was never seen", at)
-	}
-	must(t, e.Close())
-}
-
-// TestRule15IdleAdvanceWaitsForSilence: as long as records come in time nothing moves by the clock, on either side; and partitions that
-// speak at different times all count from their own last record.
-func TestRule15IdleAdvanceWaitsForSilence(t *testing.T) {
-	c := leftJoin(100, 0)
-	c.IdleAdvance, c.MaxSpread, c.Slots = 2000, 100_000, 64
-	c.Width = leastWidth(&c)
-	var bs []event
-	var at []int64
-	for i := range int64(20) { // time of B stands still, records come
-		bs, at = append(bs, ev("x", 1000)), append(at, 1000+1900*i)
-	}
-	a := []scriptPart{times(0, "k", 950), times(1, "k", 990)}
-	src := newLive(t, a, parts1(bs...), [2][][]int64{{{950}, {990}}, {at}})
-	sink := &joined{}
-	out := whenOut(src, sink)
-	e := live(t, src.config(c), memStores(1), src, sink, 36_000)
-	if len(sink.unmatchedA) > 0 {
-		t.Fatalf("%v came out while records of B came", sink.unmatchedA)
-	}
-	src.until = 60_000
-	must(t, ignore(e.Run(context.Background()), errUntil))
-	last := at[len(at)-1] // B stands at 1000 + (now − last) − 2000
-	for id, due := range map[string]int64{"a0.0": last + 2000 + 50, "a1.0": last + 2000 + 90} {
-		if got := out[id]; got <= due || got > due+250 {
-			t.Errorf("%s came out at %d, want soon after %d", id, got, due)
-		}
-	}
-	must(t, e.Close())
-}
-
 // TestRule14TimeReturns: what time has come to is stored: after a restart watermarks are what they were, and what is over stays over.
 func TestRule14TimeReturns(t *testing.T) {
 	c := leftJoin(100, 10)
@@ -371,5 +296,34 @@ func TestRule14TimeReturns(t *testing.T) {
 	if got := strings.Join(sink.rejects, " "); got != "a0.1 late_idle" || e.Counters().Behind[A] != 1 {
 		t.Errorf("%s; %d behind", got, e.Counters().Behind[A])
 	}
+	must(t, e.Close())
+}
+
+// TestRule13UnseenPartition: nothing was known of a partition, and meanwhile another one of A has taken the slot of its bucket: its
+// event waits in a later bucket, since no B has passed it.
+func TestRule13UnseenPartition(t *testing.T) {
+	c := leftJoin(100, 0)
+	c.Width, c.Slots, c.MaxSpread = 100, 4, 150
+	a := []scriptPart{times(0, "z", 900), times(1, "k", 110, 1200)} // buckets 9 and 1 share a slot
+	src := newLive(t, a, parts1(ev("k", 150), ev("z", 1150)), [2][][]int64{{{0}, {10, 30}}, {{20, 40}}})
+	sink := &joined{}
+	e := live(t, src.config(c), memStores(1), src, sink, 1000)
+	wantList(t, "pairs", sink.pairs, "a1.0+b0.0")
+	wantList(t, "unmatched", sink.unmatchedA, "a0.0")
+	must(t, e.Close())
+}
+
+// TestRule07EndedSide: B have ended, and A are idle: that moves no time of A, so that what comes then is no less in time.
+func TestRule07EndedSide(t *testing.T) {
+	c := leftJoin(10, 5)
+	c.Drain, c.IdleTimeout = true, 100
+	src := newLive(t, parts1(ev("k", 100), ev("k", 200)), parts1(ev("k", 100)), [2][][]int64{{{0, 5000}}, {{0}}})
+	src.ends = true
+	sink := &joined{}
+	e := open(t, src.config(c), memStores(1), src, sink)
+	must(t, e.Run(context.Background()))
+	wantList(t, "pairs", sink.pairs, "a0.0+b0.0")
+	wantList(t, "unmatched", sink.unmatchedA, "a0.1")
+	wantList(t, "rejects", sink.rejects, "")
 	must(t, e.Close())
 }

@@ -140,3 +140,36 @@ func TestBeginAnew(t *testing.T) {
 		r.judge()
 	}
 }
+
+// TestAwaitComesBack: the wait for B that are due later ends after the time that the engine gives it, with nothing to hand over, and goes
+// on from there to the next B if it gives more.
+func TestAwaitComesBack(t *testing.T) {
+	r := newPlayedRun(t, Pace{Rate: 100, Arrival: Uniform, CatchUp: Queue}, 4096, 1, 64)
+	for _, err := range []error{r.still(), r.pace.Await(t.Context(), false, -1)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		most, until time.Duration // of the clock
+		has         bool
+	}{{4 * time.Millisecond, 4 * time.Millisecond, false}, {3 * time.Millisecond, 7 * time.Millisecond, false},
+		{time.Hour, 10 * time.Millisecond, true}, {-1, 20 * time.Millisecond, true}} {
+		for { // everything that is due
+			chunk, err := r.pace.Next(core.B, 0)
+			if err != nil {
+				break
+			}
+			r.pace.Done(chunk)
+		}
+		if err := r.pace.Await(t.Context(), true, c.most); err != nil {
+			t.Fatal(err)
+		}
+		if now := time.Duration(r.clock.now()); now != c.until {
+			t.Errorf("at most %v: it came back at %v, want %v", c.most, now, c.until)
+		}
+		if _, err := r.pace.Next(core.B, 0); (err == nil) != c.has {
+			t.Errorf("at most %v: Next says %v", c.most, err)
+		}
+	}
+}
