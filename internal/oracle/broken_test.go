@@ -138,6 +138,10 @@ func TestWrongAnswers(t *testing.T) {
 				"missing":                        {none(0, "a0.0"), tomb("a0.0"), pk(30, "a0.0", "b0.0", corrected), none(900, "a0.1")},
 				"0 null rows of an A":            {none(0, "a0.0"), tomb("a0.0"), pk(30, "a0.0", "b0.0", corrected), pk(20, "a0.0", "b1.0", "")},
 			}},
+		{"rule 10: what is not over has no null row, though B compete elsewhere", restConfig(20*ms, 0, OneToOne, Left), append(one, at("a", 0, 1, 100)),
+			[]string{at("b", 0, 0, 1), at("b", 1, 0, 2)}, false,
+			[][]string{{pk(1, "a0.0", "b0.0", "")}, {pk(2, "a0.0", "b1.0", "")}},
+			map[string][]string{"1 null rows of an A": {pk(1, "a0.0", "b0.0", ""), none(100, "a0.1")}}},
 		{"rule 18: order and end", cfg(OneToMany, Outer, ends(EmitPair)), one, []string{at("b", 0, 0, 5), at("b", 0, 1, 6, `"s":"no"`), at("b", 0, 2, 7)}, true, nil,
 			map[string][]string{
 				"comes after the pair that ends": {pk(6, "a0.0", "b0.1", ""), pk(5, "a0.0", "b0.0", ""), nb(7, "b0.2")},

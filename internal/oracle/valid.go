@@ -153,7 +153,7 @@ func (u *usage) checkA(s *set, a *Event) error {
 		if u.mayEnd(s, a, nil) && e.cfg.CompleteOn.Emit == EmitNothing || e.cfg.collects() && !e.closedA(a) {
 			least = 0
 		}
-	case u.mayEnd(s, a, nil) || e.cfg.collects():
+	case u.mayEnd(s, a, nil):
 		most = 1
 	case e.cfg.collects(): // an open group may have a first B that came too late
 		if _, late := u.chances(s, a); late > 0 {
