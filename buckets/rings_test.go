@@ -291,3 +291,57 @@ func TestOtherRings(t *testing.T) {
 		must(t, open(3, a, w)) // as it was
 	})
 }
+
+// TestRingsTrim: the log is not made short for one ring while another one still needs much of it.
+func TestRingsTrim(t *testing.T) {
+	g, err := NewRings(twoRings(), NewMemBackend(), 0)
+	must(t, err)
+	put(t, g.At(1), 1, Entry{Body: make([]byte, trimLive+1)})
+	must(t, g.Commit(1, nil))
+	g.sinceMeta, g.sinceJournal = trimAfter, trimAfter
+	if due := g.At(0).dueTrim(); !due.meta || due.journal {
+		t.Errorf("%+v although the other ring needs the journal", due)
+	}
+	_, err = g.At(1).DropBelow(1)
+	must(t, err)
+	g.sinceMeta, g.sinceJournal = trimAfter, trimAfter
+	if due := g.At(0).dueTrim(); !due.meta || !due.journal || g.sinceJournal != 0 {
+		t.Errorf("%+v when nobody needs the journal", due)
+	}
+}
+
+// TestDamagedRings: what a start finds damaged is that ring's, under its own keys.
+func TestDamagedRings(t *testing.T) {
+	opts := []Options{testOptions, {Width: 1000, Slots: 4, Space: 'w'}}
+	for name, c := range map[string]struct {
+		damage func(m *MemBackend)
+		want   string
+	}{
+		"whole":              {func(*MemBackend) {}, ""},
+		"bitmap, no mark":    {func(m *MemBackend) { delete(m.meta, "w.mark.0"); delete(m.families, RunName{Space: 'w'}) }, "bitmap and no mark"},
+		"bitmap gone":        {func(m *MemBackend) { delete(m.meta, "w.bits.0") }, "bitmap of 0 bytes"},
+		"mark's name":        {func(m *MemBackend) { m.meta["w.mark.x"] = m.meta["w.mark.0"] }, `damaged mark "w.mark.x"`},
+		"bitmap's name":      {func(m *MemBackend) { m.meta["w.bits.00"] = m.meta["w.bits.0"] }, `damaged bitmap "w.bits.00"`},
+		"floor":              {func(m *MemBackend) { m.meta["w.floor"] = []byte{1} }, "damaged floor"},
+		"family":             {func(m *MemBackend) { delete(m.families, RunName{Space: 'w'}) }, "its family is not there"},
+		"family of the main": {func(m *MemBackend) { delete(m.families, RunName{}) }, "its family is not there"},
+		"journal":            {func(m *MemBackend) { m.journal[journalKey('w', 2)] = []byte{7} }, "journal of batch 2"},
+	} {
+		m := NewMemBackend()
+		g, err := NewRings(opts, m, 0)
+		must(t, err)
+		for batch := uint64(1); batch <= 2; batch++ {
+			for _, r := range g.rings {
+				put(t, r, 1, Entry{Time: int64(batch-1) * 1000})
+			}
+			must(t, g.Commit(batch, nil))
+		}
+		for _, r := range g.rings {
+			sealBucket(t, r, 0)
+		}
+		c.damage(m)
+		if _, err = NewRings(opts, m, 2); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, expected one with %q", name, err, c.want)
+		}
+	}
+}
