@@ -224,29 +224,6 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
-// explainConfig is joinConfig with the other rules of an oracle's configuration.
-func explainConfig(cfg oracle.Config, v variant) (*config.Join, error) {
-	j, err := joinConfig(cfg, v)
-	if j == nil {
-		return nil, err
-	}
-	j.Type, j.Probe, j.Early, j.Retract, j.Output.Key = cfg.Type, cfg.Probe, cfg.Early, cfg.Retract, cfg.OutputKey
-	switch cfg.Collect.Mode {
-	case oracle.Timeout, oracle.Count, oracle.Marker:
-		j.Collect.Mode = cfg.Collect.Mode
-	}
-	switch cfg.Collect.Mode {
-	case oracle.Count:
-		j.Collect.Count = cfg.Collect.Path
-	case oracle.Marker:
-		j.Collect.Marker = config.Marker{Field: cfg.Collect.Path, Equals: cfg.Collect.Equals}
-	}
-	if c := cfg.CompleteOn; c.Emit != "" {
-		j.CompleteOn = &config.CompleteOn{Field: c.Field, Equals: c.Equals, Emit: c.Emit}
-	}
-	return j, j.Validate()
-}
-
 // TestExplainEqualsJoin: on random workloads with random rules, what explain says is written because of the keys is what join
 // writes: all results and unmatched lines but those without a key, and of late and dead lines no other ones.
 func TestExplainEqualsJoin(t *testing.T) {
@@ -262,7 +239,7 @@ func TestExplainEqualsJoin(t *testing.T) {
 		v := variants()[int(seed)*variantStride%len(variants())]
 		v.tasks = 1
 		var err error
-		if s.conf, err = explainConfig(cfg, v); err != nil {
+		if s.conf, err = joinConfig(cfg, v); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if s.format, err = capture.ParseFormat(format); err != nil {

@@ -139,7 +139,7 @@ func TestMissingKeysOfFiles(t *testing.T) {
 // stored, and started again; interrupted, and started again; and then three B find one of them each.
 func TestEqualEventsOutliveRestarts(t *testing.T) {
 	const fillers = 40_000
-	for _, cardinality := range []string{"one-to-one", "one-to-many"} {
+	for _, cardinality := range []string{"one-to-one", "one-to-many", "many-to-many"} {
 		t.Run(cardinality, func(t *testing.T) {
 			p := newPlace(t)
 			var a, b strings.Builder
@@ -152,6 +152,10 @@ func TestEqualEventsOutliveRestarts(t *testing.T) {
 			want := map[string]int{"a1": 1, "a2": 1, "a3": 1}
 			if cardinality == "one-to-many" { // each takes the first
 				want = map[string]int{"a1": 3}
+			}
+			matches := int64(3)
+			if cardinality == "many-to-many" { // each takes all
+				want, matches = map[string]int{"a1": 3, "a2": 3, "a3": 3}, 9
 			}
 			b.WriteString(strings.Join(bs, "\n") + "\n")
 			args := []string{"join", "-c", p.write("join.yaml", caseConf(10, 10, 0, "cardinality: "+cardinality+"\n")), "--a", p.writeBytes("a", []byte(a.String())),
@@ -184,7 +188,7 @@ func TestEqualEventsOutliveRestarts(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("pairs by A: %v, want %v", got, want)
 			}
-			if c := p.stats("stats"); c.Matches != fillers+3 || c.A.Accepted != fillers+4 || c.A.Redelivered != 0 {
+			if c := p.stats("stats"); c.Matches != fillers+matches || c.A.Accepted != fillers+4 || c.A.Redelivered != 0 {
 				t.Errorf("counters %+v", c)
 			}
 		})

@@ -51,7 +51,7 @@ func joinTyped(t *testing.T, conf string, a, b, want []string) (c results.Counte
 	return c
 }
 
-// Each join type on the cases of outer joins, with B that ask late and B that wait (rule 12: the same outputs).
+// TestTypes: B01, B02, B04, B05, B06, B11 and B13, of each type of join, with B that ask late and B that wait (rule 12: the same outputs).
 func TestTypes(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
