@@ -211,9 +211,10 @@ func (w *both) Stats() *TaskStats { return w.a.stats }
 
 // Levels implements Joiner.
 func (w *both) Levels(deep bool) Levels {
-	l, o := taskJoiner{w.a}.Levels(deep), taskJoiner{w.b}.Levels(deep)
+	l, o := taskJoiner{w.a}.Levels(deep), taskJoiner{w.b}.Levels(false) // the store is one
 	l.PendingB, o.Pending = o.Pending, 0
 	l.add(o)
+	l.Rotating = min(l.Rotating, 1)
 	return l
 }
 

@@ -155,11 +155,7 @@ func (t taskJoiner) Levels(deep bool) Levels {
 		l.Rotating++
 	}
 	if deep {
-		l.StoreBytes, l.DiskBytes = t.ring.MemoryBytes(), t.ring.DiskBytes()
-		if t.groups != nil {
-			l.StoreBytes += t.groups.ring.MemoryBytes()
-			l.DiskBytes += t.groups.ring.DiskBytes()
-		}
+		l.StoreBytes, l.DiskBytes = t.ring.MemoryBytes(), t.ring.DiskBytes() // of all rings of the task
 	}
 	return l
 }

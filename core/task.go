@@ -268,7 +268,7 @@ func (t *Task) ask(rows []slice) error {
 	if err := t.pair(); err != nil {
 		return err
 	}
-	if t.cfg.Filter == fusefilter.Bloom {
+	if t.cfg.Filter == fusefilter.Bloom && t.side == A { // the store counts for all of its rings
 		t.bookBloom()
 	}
 	if t.side == A { // who asks is a B
