@@ -15,7 +15,13 @@ const (
 // partition nothing was known. What is closed waits nowhere.
 func (g *Gate) enter(s Side, c *Chunk, row uint32, t int64) entry {
 	epoch := buckets.EpochOf(t, g.cfg.Width)
-	if epoch < g.floor[s] || t < g.closed[s] {
+	if epoch < g.floor[s] {
+		return isOver
+	}
+	if t < g.closed[s] {
+		// Its slot is taken as long as the bucket may live, as if it had been read before it was closed: what a run can read
+		// without a drain must not depend on that.
+		g.claim(s, epoch)
 		return isOver
 	}
 	if epoch >= g.sealable[s] {
