@@ -54,19 +54,12 @@ type groups struct {
 	late  []found // A whose first B came too late, in this batch: their null row is due
 	lateA copies  // their entries
 	take  taking
-	stats groupStats
-}
-
-// groupStats count since the task was made.
-type groupStats struct {
-	Kept    uint64 // B
-	Lookups uint64 // point reads of runs
-	Spills  uint64
+	stats *TaskStats // the task's: reads and spills count there
 }
 
 // newGroups is what a ring holds, which is at the batch of the commit record. The ring is the groups' from here on.
 func newGroups(cfg *Config, ring *buckets.Ring, help *helper) *groups {
-	g := &groups{cfg: cfg, ring: ring, help: help, take: taking{most: cfg.maxOutput(), mostRead: maxRead}}
+	g := &groups{cfg: cfg, ring: ring, help: help, stats: &TaskStats{}, take: taking{most: cfg.maxOutput(), mostRead: maxRead}}
 	for slot := range cfg.Slots {
 		b := ring.AtSlot(slot)
 		if b == nil || len(b.Hashes()) == 0 {
@@ -140,7 +133,6 @@ func (g *groups) add(epoch int64, c *collector, ref Ref, kind MatchKind, first b
 		return 0, err
 	}
 	x.Insert(c.hash, at-b.Base())
-	g.stats.Kept++
 	return have, nil
 }
 

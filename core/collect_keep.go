@@ -119,25 +119,15 @@ func (g *groups) spill(b *buckets.Bucket) {
 	g.help.start(&groupSpill{g: g, seal: seal})
 }
 
-// groupLevels are what there is now.
-type groupLevels struct {
-	Pending               int // B whose group has not come out, or whose bucket is not over
-	IndexBytes            int
-	ArenaBytes, DiskBytes int64 // DiskBytes are those of runs
-}
-
-func (g *groups) levels() groupLevels {
-	l := groupLevels{Pending: g.ring.Pending(), ArenaBytes: g.ring.ArenaBytes()}
+// bytes are what indexes and arenas of collected B take.
+func (g *groups) bytes() (index int, arena int64) {
 	for slot := range g.cfg.Slots {
 		if x := g.index[slot]; x != nil {
-			l.IndexBytes += x.Bytes()
+			index += x.Bytes()
 		}
 		if x := g.part[slot].OpenIndex; x != nil {
-			l.IndexBytes += x.Bytes()
-		}
-		if b := g.ring.AtSlot(slot); b != nil {
-			l.DiskBytes += b.Bytes()
+			index += x.Bytes()
 		}
 	}
-	return l
+	return index, g.ring.ArenaBytes()
 }

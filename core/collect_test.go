@@ -182,3 +182,22 @@ func TestGroupsLost(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsReadsAreLookups: what a group reads of runs is in the counters of the join.
+func TestGroupsReadsAreLookups(t *testing.T) {
+	cfg := &Config{After: 1000, MaxSpread: 20, Width: 500, Slots: 8, BatchSize: 1, Inline: true, Cardinality: OneToMany, Collect: CollectTimeout,
+		ArenaBytes: 1, Drain: true}
+	var a, b []event
+	for i := range 80 {
+		if i < 40 {
+			a = append(a, ev(seqKey(i), int64(i)))
+		}
+		b = append(b, ev(seqKey(i%40), int64(100+i)))
+	}
+	_, c := runAll(t, cfg, 1, newScript(t, 4, []scriptPart{part(0, a...)}, []scriptPart{part(0, b...)}))
+	cfg.Collect = CollectEager
+	_, eager := runAll(t, cfg, 1, newScript(t, 4, []scriptPart{part(0, a...)}, []scriptPart{part(0, b...)}))
+	if c.Matches != 80 || c.Tasks.Lookups <= eager.Tasks.Lookups || c.Tasks.Spills <= eager.Tasks.Spills {
+		t.Errorf("%d B in groups; %d lookups and %d spills, without groups %d and %d", c.Matches, c.Tasks.Lookups, c.Tasks.Spills, eager.Tasks.Lookups, eager.Tasks.Spills)
+	}
+}

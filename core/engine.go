@@ -132,6 +132,7 @@ func (e *Engine) addTask(rings *buckets.Rings) {
 	t.back, t.rings = e.gate.back[A], rings
 	if e.cfg.Collect != CollectEager {
 		t.groups = newGroups(e.cfg, rings.At(1), t.help)
+		t.groups.stats = t.stats
 	}
 	e.tasks, e.joiners = append(e.tasks, t), append(e.joiners, taskJoiner{t})
 }

@@ -147,9 +147,9 @@ func (t taskJoiner) Levels(deep bool) Levels {
 	}
 	l.IndexBytes += int(t.freshBytes())
 	if t.groups != nil {
-		g := t.groups.levels()
-		l.IndexBytes += g.IndexBytes
-		l.ArenaBytes += g.ArenaBytes
+		index, arena := t.groups.bytes()
+		l.IndexBytes += index
+		l.ArenaBytes += arena
 	}
 	if t.help.seals > 0 || t.lanesBusy {
 		l.Rotating++
