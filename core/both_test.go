@@ -59,26 +59,6 @@ func TestRule12WaitEqualsAligned(t *testing.T) {
 	})
 }
 
-// TestRule14WaitRestarts: B that wait come back after an end at any moment.
-func TestRule14WaitRestarts(t *testing.T) {
-	eachSeed(t, 100, func(t *testing.T, r *rand.Rand) {
-		l := waitingLoad(r, 20+r.IntN(600))
-		t.Log(l.desc)
-		src := newScript(t, l.chunk, l.a, l.b)
-		want := expect(&l.cfg, src)
-		stores, sink := memStores(l.tasks), &joined{}
-		far := 1 + r.IntN(100)
-		for lived, over := 0, false; !over; lived++ {
-			n := 1 + r.IntN(far)
-			if lived > 40 {
-				n = 1 << 40
-			}
-			over = liveOnce(t, &l.cfg, stores, src.again(), sink, life(r.IntN(int(lives))), n)
-		}
-		checkOutputs(t, sink, want)
-	})
-}
-
 // TestRule14RestartsReadAsFar: an input that is not drained is read up to the same record whatever ends came between. Here a slot
 // is taken for a bucket of which nothing is stored, since its only B paired at once; the B a ring later goes on waiting for it.
 func TestRule14RestartsReadAsFar(t *testing.T) {

@@ -132,9 +132,14 @@ func liveOnce(t *testing.T, cfg *Config, stores []buckets.Backend, src *script, 
 
 // TestRestartAnywhere: a join that is ended again and again, in every way and at any moment, puts out what an unbroken
 // one does, and counts the same.
-func TestRestartAnywhere(t *testing.T) {
-	eachSeed(t, 150, func(t *testing.T, r *rand.Rand) {
-		l := randomLoad(r, 20+r.IntN(600))
+func TestRestartAnywhere(t *testing.T) { restartAnywhere(t, 150, randomLoad) }
+
+// TestRule14WaitRestarts is TestRestartAnywhere with B that wait.
+func TestRule14WaitRestarts(t *testing.T) { restartAnywhere(t, 100, waitingLoad) }
+
+func restartAnywhere(t *testing.T, seeds int, random func(r *rand.Rand, n int) *load) {
+	eachSeed(t, seeds, func(t *testing.T, r *rand.Rand) {
+		l := random(r, 20+r.IntN(600))
 		t.Log(l.desc)
 		src := newScript(t, l.chunk, l.a, l.b)
 		want := expect(&l.cfg, src)

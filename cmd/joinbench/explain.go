@@ -55,13 +55,10 @@ func newExplain(s streams) *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.join.config, "config", "c", "", "the join's configuration (join.yaml)")
-	fl.StringVar(&f.join.a, "a", "", "record file of side A; - is standard input; .gz and .zst by suffix")
-	fl.StringVar(&f.join.b, "b", "", "record file of side B")
+	f.join.bindInputs(fl)
 	fl.StringVar(&f.key, "key", "", "the key: its text, without quotes and escapes")
 	fl.StringVar(&f.keyType, "key-type", "string", "JSON type of the key: string, number")
 	fl.BoolVar(&f.json, "json", false, "one JSON object for each step")
-	fl.StringVar(&f.join.format, "format", "auto", "format of both files: auto, value, kcat, rpk")
 	fl.BoolVar(&f.join.noDrain, "no-drain", false, "the end of the files is no end: say what waits then")
 	fl.IntVar(&f.join.batch, "batch", 0, "records in a batch (default 4096, as in join)")
 	return cmd

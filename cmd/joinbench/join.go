@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"joinbench/config"
 	"joinbench/pipeline"
@@ -55,12 +56,9 @@ func newJoin(s streams) *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.config, "config", "c", "", "the join's configuration (join.yaml)")
-	fl.StringVar(&f.a, "a", "", "record file of side A, which waits; - is standard input; .gz and .zst by suffix")
-	fl.StringVar(&f.b, "b", "", "record file of side B, which asks")
+	f.bindInputs(fl)
 	fl.StringVar(&f.out, "out", "", "file for the results (default standard output)")
 	fl.StringVar(&f.stateDir, "state-dir", "", "directory for the state, kept for resuming (default: state.dir of the file, or a temporary one)")
-	fl.StringVar(&f.format, "format", "auto", "format of both files: auto, value, kcat, rpk")
 	fl.StringVar(&f.late, "late", "", "file for late records")
 	fl.StringVar(&f.dead, "dead", "", "file for records that are malformed or have a bad key or time")
 	fl.StringVar(&f.unmatched, "unmatched", "", "file for records that found no partner and are no results")
@@ -70,6 +68,14 @@ func newJoin(s streams) *cobra.Command {
 	fl.StringVar(&f.progress, "progress", "auto", "auto, tty, plain, json, none")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
 	return cmd
+}
+
+// bindInputs binds what every command on two record files has.
+func (f *joinFlags) bindInputs(fl *pflag.FlagSet) {
+	fl.StringVarP(&f.config, "config", "c", "", "the join's configuration (join.yaml)")
+	fl.StringVar(&f.a, "a", "", "record file of side A, which waits; - is standard input; .gz and .zst by suffix")
+	fl.StringVar(&f.b, "b", "", "record file of side B, which asks")
+	fl.StringVar(&f.format, "format", "auto", "format of both files: auto, value, kcat, rpk")
 }
 
 func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
