@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestRule20HotKey: 100,000 A under one key, ten B of it and a thousand others: every pair comes out, once, and the process that
@@ -54,8 +56,11 @@ func TestRule20HotKey(t *testing.T) {
 				"window: {after: 1h}\ncardinality: many-to-many\nprobe: %s\n", probe)
 		})
 		out := filepath.Join(dir, "out")
-		cmd := exec.Command(os.Args[0], "join", "-c", conf, "--a", a, "--b", b, "--out", out, "--progress", "none")
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, os.Args[0], "join", "-c", conf, "--a", a, "--b", b, "--out", out, "--progress", "none")
 		cmd.Env = append(os.Environ(), asProgram+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // one that never ends must not outlive this test and fill the disk
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
