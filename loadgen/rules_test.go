@@ -229,6 +229,11 @@ func whatWasMet(g *Gen, r Rules, lines []line) map[string]int {
 	return met
 }
 
+// linesOf says how many lines a verdict asks for.
+func linesOf(v Verdict) int64 {
+	return v.Pairs.Expected + v.NullsA.Expected + v.NullsB.Expected + v.Groups.Expected
+}
+
 // TestPrematureLines: what a stopped run must not have given yet is wrong.
 func TestPrematureLines(t *testing.T) {
 	seed := newSeed(t)
@@ -248,12 +253,22 @@ func TestPrematureLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cut := stop(t, g, r, rnd)
-		if first, _ := ends(cut.B, g.BCount()); r.Probe == Wait { // as if A were behind
-			cut.ClosedB = g.TimeB(first / 2)
+		var cut, at Cut
+		for tries := 0; ; tries++ { // until a stop is met that has lines in the two seconds after it
+			if tries == 100 {
+				t.Fatalf("seed %d, %+v: a hundred stops, and after none a line within two seconds", seed, r)
+			}
+			cut = stop(t, g, r, rnd)
+			if first, _ := ends(cut.B, g.BCount()); r.Probe == Wait { // as if A were behind
+				cut.ClosedB = g.TimeB(first / 2)
+			}
+			at = cut
+			at.ClosedA, at.EarlyA, at.ClosedB = cut.ClosedA+2000, cut.EarlyA+2000, cut.ClosedB+2000
+			none := truth.NewVerifier()
+			if linesOf(none.ResultAt(&at)) > linesOf(none.ResultAt(&cut)) {
+				break
+			}
 		}
-		at := cut
-		at.ClosedA, at.EarlyA, at.ClosedB = cut.ClosedA+2000, cut.EarlyA+2000, cut.ClosedB+2000
 		v := truth.NewVerifier()
 		for _, l := range joinUpTo(t, truth, at, rnd) {
 			l.hand(v)

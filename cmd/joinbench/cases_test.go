@@ -389,20 +389,8 @@ func TestLongRecordsLeaveNoTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := startProgram(t, nil, "join", "-c", conf, "--a", p.path(name), "--b", b, "--no-drain", "--stats", p.path("stats"), "--progress", "none")
-		done := make(chan outcome, 1)
-		go func() { done <- run.end() }()
-		most := int64(0) // its high-water mark; that of getrusage begins with what this test's process had
-		for look := time.NewTicker(time.Millisecond); ; {
-			select {
-			case <-look.C:
-				most = max(most, highWater(run.Process.Pid))
-				continue
-			case o := <-done:
-				look.Stop()
-				o.want(t, 0)
-			}
-			break
-		}
+		o, most := run.endWatched()
+		o.want(t, 0)
 		if c := p.stats("stats"); c.A.Pending != int64(n) {
 			t.Fatalf("%s: %d A wait, want %d", name, c.A.Pending, n)
 		}
@@ -421,6 +409,23 @@ func TestLongRecordsLeaveNoTrace(t *testing.T) {
 	}
 	if growth, each := long-few, int64(60+200); growth > int64(n)*each+64<<20 {
 		t.Errorf("%d records more take %d MiB", n-n/10, growth>>20)
+	}
+}
+
+// endWatched waits for the program's end and says the most memory that it had, 0 if nobody knows. It looks all the time: getrusage
+// would begin with what this test's process had when it started the program.
+func (p *program) endWatched() (o outcome, most int64) {
+	done := make(chan outcome, 1)
+	go func() { done <- p.end() }()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			most = max(most, highWater(p.Process.Pid))
+		case o = <-done:
+			return o, most
+		}
 	}
 }
 

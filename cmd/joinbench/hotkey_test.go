@@ -3,12 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -56,14 +53,11 @@ func TestRule20HotKey(t *testing.T) {
 				"window: {after: 1h}\ncardinality: many-to-many\nprobe: %s\n", probe)
 		})
 		out := filepath.Join(dir, "out")
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, os.Args[0], "join", "-c", conf, "--a", a, "--b", b, "--out", out, "--progress", "none")
-		cmd.Env = append(os.Environ(), asProgram+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // one that never ends must not outlive this test and fill the disk
-		if text, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, text)
-		}
+		run := startProgram(t, nil, "join", "-c", conf, "--a", a, "--b", b, "--out", out, "--progress", "none")
+		tooLong := time.AfterFunc(2*time.Minute, func() { _ = run.Process.Kill() }) // one that never ends would fill the disk
+		o, peak := run.endWatched()
+		tooLong.Stop()
+		o.want(t, 0)
 		result, err := os.ReadFile(out)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +69,7 @@ func TestRule20HotKey(t *testing.T) {
 		if want := hotA*hotB + others; bytes.Count(result, []byte("\n")) != want || len(seen) != want {
 			t.Errorf("%s: %d lines, %d of them different, want %d", probe, bytes.Count(result, []byte("\n")), len(seen), want)
 		}
-		if peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10; peak > most {
+		if peak > most {
 			t.Errorf("%s: %d MiB of memory at the most, want less than %d", probe, peak>>20, most>>20)
 		}
 	}
