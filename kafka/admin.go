@@ -127,7 +127,7 @@ func Committed(ctx context.Context, o Options, group string, topics ...string) (
 
 // dial makes a client for requests of its own. The caller closes it.
 func (o Options) dial() (*kgo.Client, error) {
-	opts, err := o.kgo()
+	opts, err := o.clientOpts()
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func (c *Changelog) Read(ctx context.Context, from, end int64, progress TailProg
 	if from >= end {
 		return nil
 	}
-	opts, err := c.opts.kgo()
+	opts, err := c.opts.clientOpts()
 	if err != nil {
 		return err
 	}

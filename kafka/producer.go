@@ -56,7 +56,7 @@ func NewProducer(ctx context.Context, o Options, p ProducerOptions) (*Producer, 
 	if err != nil {
 		return nil, err
 	}
-	opts, err := o.kgo()
+	opts, err := o.clientOpts()
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func implicitOffsets(ctx context.Context, o Options, p ProducerOptions) (bool, e
 	if p.TransactionalID == "" {
 		return false, nil
 	}
-	opts, err := o.kgo()
+	opts, err := o.clientOpts()
 	if err != nil {
 		return false, err
 	}

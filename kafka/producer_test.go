@@ -56,7 +56,7 @@ func committed(t *testing.T, o Options, topic string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts, _ := o.kgo()
+	opts, _ := o.clientOpts()
 	rd, err := kgo.NewClient(append(opts, kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 	if err != nil {
