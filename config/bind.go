@@ -81,6 +81,10 @@ func (b *binder) walk(prefix string, n node) {
 			key = "a configuration"
 		}
 		hint := ""
+		if hasSecrets(prefix) { // maybe it is one
+			b.fault(key, n.errorf("%s is a mapping of %s", key, strings.Join(names, ", ")))
+			return
+		}
 		if key == "window" {
 			hint = " (for example window: {after: 4h})"
 		}
@@ -196,9 +200,7 @@ func (b *binder) fault(key string, err error) {
 	f.Place = p.text
 	if p.line > 0 {
 		f.Place = fmt.Sprintf("%s:%d", p.text, p.line)
-		if l := b.find(key); l == nil || !l.secret {
-			f.Excerpt = b.from.src.excerpt(p.line, p.col)
-		}
+		f.Excerpt = b.from.src.excerpt(p.line, p.col)
 	}
 	b.faults = append(b.faults, f)
 }
@@ -224,6 +226,9 @@ func (b *binder) set(key, value string) {
 	if (l == nil || l.structured) && (strings.HasPrefix(first, "[") || strings.HasPrefix(first, "{")) {
 		read, err := readYAML(value)
 		if err != nil {
+			if hasSecrets(key + ".") {
+				err = errors.New("not readable as YAML")
+			}
 			b.fault(key, placed{error: fmt.Errorf("%s: %w", key, err)})
 			return
 		}

@@ -102,7 +102,7 @@ type Output struct {
 // Topics are the side outputs; empty = none.
 type Topics struct{ Late, Dead, Unmatched string }
 
-// Kafka is how to reach it. TLS and SASL hold the settings as text, values that are not scalars as YAML.
+// Kafka is how to reach it.
 type Kafka struct {
 	Brokers     []string
 	Group       string
@@ -110,8 +110,39 @@ type Kafka struct {
 	Isolation   string // read_committed | read_uncommitted
 	Changelog   string // auto | on | off
 	Repartition bool
-	TLS, SASL   map[string]string
+	TLS         TLS
+	SASL        SASL
 }
+
+// TLS is how connections to the brokers are encrypted. CA, Cert and Key are files in PEM form.
+type TLS struct {
+	Enabled    string // auto (if anything else of this is set) | true | false
+	CA         string // whom to trust; empty = whom the system trusts
+	Cert, Key  string // the client's own, both or none
+	ServerName string // in the brokers' certificates; empty = the host connected to
+}
+
+// On says whether connections are encrypted.
+func (t *TLS) On() bool {
+	return t.Enabled == "true" || t.Enabled == "auto" && (t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "")
+}
+
+// SASL is how the client says who it is. What it proves that with is in one of several places, of which one is set.
+type SASL struct {
+	Mechanism    string // none | plain | scram-sha-256 | scram-sha-512 | oauthbearer
+	User         string // plain, scram
+	Password     string // plain, scram: the password itself; never shown
+	PasswordFile string // or a file that holds it,
+	PasswordEnv  string // or a variable of the environment
+	TokenFile    string // oauthbearer: a file that holds the token, read again for each connection
+	TokenEnv     string // or a variable of the environment
+}
+
+// KeepsChangelog says whether a changelog is kept: unless it is off.
+func (j *Join) KeepsChangelog() bool { return j.Kafka.Changelog != "off" }
+
+// ChangelogTopic is the changelog's topic.
+func (j *Join) ChangelogTopic() string { return j.Kafka.Group + "-changelog" }
 
 const (
 	// minSpread is the least default of max_spread (rule 13).
@@ -134,7 +165,7 @@ func Default() *Join {
 		Output:   Output{Topic: "joined", Key: "join-key"},
 		Delivery: "at-least-once",
 		Kafka: Kafka{Brokers: []string{"localhost:9092"}, Group: "joinbench",
-			Isolation: "read_committed", Changelog: "auto"},
+			Isolation: "read_committed", Changelog: "auto", TLS: TLS{Enabled: "auto"}, SASL: SASL{Mechanism: "none"}},
 	}
 }
 

@@ -58,21 +58,23 @@ func asError(faults []Fault) error {
 type source struct {
 	name  string
 	lines []string
+	hide  map[int]bool // lines that are in no excerpt
 }
 
 func newSource(name, text string) *source {
-	return &source{name: name, lines: strings.Split(text, "\n")}
+	lines := strings.Split(text, "\n")
+	return &source{name: name, lines: lines, hide: secretLines(lines)}
 }
 
 const excerptWidth = 120 // runes of a line that an excerpt shows: what a terminal shows without wrapping twice
 
 // excerpt shows line (from 1) with the line before it and a caret under column col (from 1, in runes).
 func (s *source) excerpt(line, col int) string {
-	if s == nil || line < 1 || line > len(s.lines) {
+	if s == nil || line < 1 || line > len(s.lines) || s.hide[line] {
 		return ""
 	}
 	var b strings.Builder
-	if line > 1 {
+	if line > 1 && !s.hide[line-1] {
 		text, _ := clip(s.lines[line-2], 0)
 		fmt.Fprintf(&b, "  %4d | %s\n", line-1, text)
 	}

@@ -114,14 +114,9 @@ func TestMessages(t *testing.T) {
 		{"a: {key: $.x, store: offset}\n" + b + w, `a.store: offset is not supported by this build yet (supported: projection, full)`},
 		{"state: {filter: fuse32}", ""},
 		{"state: {filter: bloom}", ""},
-		{"delivery: exactly-once", `delivery: exactly-once is not supported by this build yet (supported: at-least-once)`},
-		{"kafka: {changelog: on}", `kafka.changelog: "on" is not supported by this build yet (supported: auto)`},
-		{"kafka: {changelog: off}", `kafka.changelog: "off" is not supported by this build yet (supported: auto)`},
 		{"kafka: {repartition: true}", `kafka.repartition: true is not supported by this build yet (supported: false)`},
-		{"kafka: {tls: {ca: x}}", `kafka.tls: {ca: "***"} is not supported by this build yet (supported: {})`},
-		{"kafka: {sasl: {user: u, password: hunter2}}", `kafka.sasl: {password: "***", user: "***"} is not supported by this build yet (supported: {})`},
 		{"kafka: {sasl: , tls: {}}", ""},
-		{"kafka: {tls: on}", `kafka.tls is a mapping: write {} or name: value`},
+		{"kafka: {tls: on}", `kafka.tls is a mapping of enabled, ca, cert, key, server_name; got "on"`},
 
 		// inside the later values
 		{"collect: {cuont: $.n}", `unknown key "collect.cuont" (did you mean "collect.count"?)`},
@@ -257,8 +252,10 @@ func TestSetMessages(t *testing.T) {
 		{"window", "{aftr: 1h}", `flag --x: unknown key "window.aftr" (did you mean "window.after"?)`},
 		{"kafka.brokers", "h:1,,h:2", `kafka.brokers: an empty list, or an empty one in it`},
 		{"type", "outer", ""},
-		{"delivery", "exactly-once", `flag --x: delivery: exactly-once is not supported by this build yet (supported: at-least-once)`},
-		{"kafka.sasl", "{password: hunter2}", `kafka.sasl: {password: "***"} is not supported`},
+		{"delivery", "exactly", `flag --x: delivery: unknown value "exactly" (allowed: at-least-once, exactly-once`},
+		{"kafka.sasl", "{pasword: hunter2}", `flag --x: unknown key "kafka.sasl.pasword" (did you mean "kafka.sasl.password"?)`},
+		{"kafka.sasl", "{password: hunter2}", ""},
+		{"kafka.sasl.password", "hunter2", ""},
 	} {
 		checkFault(t, c.key+"="+c.value, mustParse(t, small).Set(c.key, c.value, "flag --x"), c.want)
 	}
@@ -274,6 +271,7 @@ func TestEnvMessages(t *testing.T) {
 		{"joinbench_grace=10", ""},
 		{"XJOINBENCH_GRACE=10", ""},
 		{"JOINBENCH_OWN", ""},
+		{"JOINBENCH_TEST_KAFKA=h:1", ""},
 	} {
 		checkFault(t, c.env, mustParse(t, small).ApplyEnv([]string{c.env}, "JOINBENCH_OWN"), c.want)
 	}

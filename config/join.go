@@ -54,12 +54,16 @@ func (j *Join) Set(key, value, origin string) error {
 }
 
 // ApplyEnv lays the variables JOINBENCH_* of environ ("NAME=value") over the values so far, state.filter from
-// JOINBENCH_STATE_FILTER. One that names no key is an error, but for those that the caller says are its own.
+// JOINBENCH_STATE_FILTER. One that names no key is an error, but for those that the caller says are its own, and JOINBENCH_TEST_*,
+// which are for the project's tests.
 func (j *Join) ApplyEnv(environ []string, own ...string) error {
 	return applyEnv(environ, own, j.binder("").leaves, j.Set)
 }
 
-const envPrefix = "JOINBENCH_"
+const (
+	envPrefix  = "JOINBENCH_"
+	testPrefix = envPrefix + "TEST_"
+)
 
 func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -76,7 +80,7 @@ func applyEnv(environ, own []string, leaves []leaf, set func(key, value, origin 
 	var faults []Fault
 	for _, v := range slices.Sorted(slices.Values(environ)) { // in one order, whatever the shell's is
 		name, value, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, envPrefix) || slices.Contains(own, name) {
+		if !strings.HasPrefix(name, envPrefix) || strings.HasPrefix(name, testPrefix) || slices.Contains(own, name) {
 			continue
 		}
 		key, ok := keys[name]
@@ -171,6 +175,7 @@ func (j *Join) checkTogether(b *binder) {
 				s.key, s.side.TimeUnit, s.side.Time))
 		}
 	}
+	j.checkKafka(b)
 	j.checkRules(b)
 }
 

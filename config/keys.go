@@ -19,7 +19,6 @@ type leaf struct {
 	// text is how a flag or an environment variable gives a value that is no scalar: as YAML if it begins
 	// with [ or {, else, where comma is true, as a list with commas.
 	structured, comma bool
-	secret            bool // no excerpt: the line may hold a password
 }
 
 // fault is what is wrong with the value itself, apart from all others.
@@ -75,17 +74,16 @@ func joinLeaves(j *Join) []leaf {
 		stringLeaf("topics.late", &j.Topics.Late, false),
 		stringLeaf("topics.dead", &j.Topics.Dead, false),
 		stringLeaf("topics.unmatched", &j.Topics.Unmatched, false),
-		enumLeaf("delivery", &j.Delivery, "at-least-once", "exactly-once").first(1),
+		enumLeaf("delivery", &j.Delivery, "at-least-once", "exactly-once").leaf,
 		listLeaf("kafka.brokers", &j.Kafka.Brokers),
 		stringLeaf("kafka.group", &j.Kafka.Group, true),
 		stringLeaf("kafka.instance", &j.Kafka.Instance, false),
 		enumLeaf("kafka.isolation", &j.Kafka.Isolation, "read_committed", "read_uncommitted").leaf,
-		enumLeaf("kafka.changelog", &j.Kafka.Changelog, "auto", "on", "off").first(1),
+		enumLeaf("kafka.changelog", &j.Kafka.Changelog, "auto", "on", "off").leaf,
 		only(boolLeaf("kafka.repartition", &j.Kafka.Repartition), "false"),
-		only(secretsLeaf("kafka.tls", &j.Kafka.TLS), "{}"),
-		only(secretsLeaf("kafka.sasl", &j.Kafka.SASL), "{}"),
 	)
-	return ls
+	ls = append(ls, tlsLeaves("kafka.tls.", &j.Kafka.TLS)...)
+	return append(ls, saslLeaves("kafka.sasl.", &j.Kafka.SASL)...)
 }
 
 func sideLeaves(prefix string, s *Side) []leaf {

@@ -325,35 +325,3 @@ func completeLeaf(key string, p **CompleteOn) leaf {
 		},
 	}
 }
-
-// secretsLeaf is a mapping of settings that may hold passwords: its values are never shown.
-func secretsLeaf(key string, p *map[string]string) leaf {
-	return leaf{
-		key: key, structured: true, secret: true,
-		get: func() string {
-			names := make([]string, 0, len(*p))
-			for name := range *p {
-				names = append(names, quote(name)+`: "***"`)
-			}
-			slices.Sort(names)
-			return "{" + strings.Join(names, ", ") + "}"
-		},
-		set: func(n node) error {
-			if n.kind == nullNode || n.kind == mapNode && len(n.fields) == 0 {
-				*p = nil
-				return nil
-			}
-			if n.kind != mapNode {
-				return n.errorf("%s is a mapping: write {} or name: value", key)
-			}
-			*p = make(map[string]string, len(n.fields))
-			for _, f := range n.fields {
-				(*p)[f.name] = f.value.text
-				if f.value.kind != scalarNode {
-					(*p)[f.name] = f.value.String()
-				}
-			}
-			return nil
-		},
-	}
-}
