@@ -23,6 +23,12 @@ func eventOf(r core.Ref) event {
 	return event{c.Key(r.Row), c.Time[r.Row], c.BodyOf(r.Row), c.Partition, c.Offset[r.Row]}
 }
 
+// parseEvent is the event of an entry's bytes.
+func parseEvent(raw []byte) (event, error) {
+	e, err := buckets.ParseEntry(raw)
+	return eventOfEntry(&e), err
+}
+
 func eventOfEntry(e *buckets.Entry) event { return event{e.Key, e.Time, e.Body, e.Partition, e.Offset} }
 
 // lines makes the JSON lines of results (rule 23). Each method appends one line, or a part of one, to dst. It belongs to one
