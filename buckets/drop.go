@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"joinbench/internal/failpoint"
@@ -91,6 +92,7 @@ func (r *Ring) DropBelow(floor int64) ([]*DropJob, error) {
 		}
 	}
 	r.floor = floor
+	maps.DeleteFunc(r.missing, func(epoch int64, _ bool) bool { return epoch < floor })
 	slices.SortFunc(gone, func(x, y *Bucket) int { return cmp.Compare(x.Epoch, y.Epoch) })
 	r.begin()
 	r.write.put(r.prefix+metaFloor, binary.LittleEndian.AppendUint64(nil, uint64(floor)))

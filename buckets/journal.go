@@ -4,19 +4,21 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
-// A journal record, format version 1, is what one batch did to one task:
+// A journal record, format version 2, is what one batch did to one ring of a task:
 //
-//	u8 version (1)
-//	sections, each: u8 kind, i64 epoch, u32 count, and
-//	  kind 1, appended: count × (u64 hash, u32 length, entry), rows ascending
+//	u8 version (2)
+//	sections, each: u8 kind, i64 epoch, u32 count (not 0), and
+//	  kind 1, appended: u32 first row, count × (u64 hash, u32 length, entry), rows ascending from the first on
 //	  kind 2, used:     count × u32 row
 //	  kind 3, ended:    count × u32 row
 //
-// A batch's appends come before the rest, since a batch stores its A before its B ask.
+// A bucket's appends come before its other sections, since a row is there before it is used. The first row says whether all
+// that came before is there: a record is also read far from its ring (Ring.Apply). Version 1 did not have it.
 const (
-	journalVersion  = 1
+	journalVersion  = 2
 	sectionAppended = 1
 	sectionUsed     = 2
 	sectionEnded    = 3
@@ -33,6 +35,7 @@ func appendSections(dst []byte, b *Bucket) []byte {
 	}
 	if n := b.arena.rows() - b.mark.rows; b.state == Open && n > 0 {
 		dst = appendSectionHeader(dst, sectionAppended, b.Epoch, n)
+		dst = binary.LittleEndian.AppendUint32(dst, b.base+uint32(b.mark.rows))
 		for row := b.mark.rows; row < b.arena.rows(); row++ {
 			dst = binary.LittleEndian.AppendUint64(dst, b.arena.hashes[row])
 			dst = append(dst, b.arena.sized(uint32(row))...)
@@ -62,7 +65,9 @@ func appendSectionHeader(dst []byte, kind byte, epoch int64, n int) []byte {
 
 // journalVisitor gets the content of a record in order.
 type journalVisitor interface {
-	appended(epoch int64, hash uint64, entry []byte) error
+	// appends says that n rows of a bucket follow, from a row on; with skip they are only looked at.
+	appends(epoch int64, first uint32, n int) (skip bool, err error)
+	appended(hash uint64, entry []byte)
 	used(epoch int64, row uint32) error
 	ended(epoch int64, row uint32) error
 }
@@ -78,6 +83,9 @@ func readJournal(rec []byte, v journalVisitor) error {
 		}
 		kind, epoch := rec[0], int64(binary.LittleEndian.Uint64(rec[1:]))
 		n := int(binary.LittleEndian.Uint32(rec[9:]))
+		if n == 0 {
+			return fmt.Errorf("%w: an empty section", ErrJournal)
+		}
 		var err error
 		switch rec = rec[sectionHeader:]; kind {
 		case sectionAppended:
@@ -97,7 +105,18 @@ func readJournal(rec []byte, v journalVisitor) error {
 }
 
 func readAppended(rec []byte, epoch int64, n int, v journalVisitor) ([]byte, error) {
-	for range n {
+	if len(rec) < 4 {
+		return nil, fmt.Errorf("%w: first row cut short", ErrJournal)
+	}
+	first := binary.LittleEndian.Uint32(rec)
+	if int64(first)+int64(n) > math.MaxUint32 {
+		return nil, fmt.Errorf("%w: %d rows from %d on", ErrJournal, n, first)
+	}
+	skip, err := v.appends(epoch, first, n)
+	if err != nil {
+		return nil, err
+	}
+	for rec = rec[4:]; n > 0; n-- {
 		if len(rec) < 12 {
 			return nil, fmt.Errorf("%w: row cut short", ErrJournal)
 		}
@@ -109,8 +128,8 @@ func readAppended(rec []byte, epoch int64, n int, v journalVisitor) ([]byte, err
 		if _, err := ParseEntry(entry); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 		}
-		if err := v.appended(epoch, hash, entry); err != nil {
-			return nil, err
+		if !skip {
+			v.appended(hash, entry)
 		}
 		rec = rec[12+size:]
 	}

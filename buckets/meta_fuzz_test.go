@@ -311,12 +311,12 @@ func TestNoEndsNoBitmap(t *testing.T) {
 	}
 }
 
-// TestOlderState: a state of format version 3 is refused by its version.
+// TestOlderState: a state of format version 4 is refused by its version.
 func TestOlderState(t *testing.T) {
 	m := sealedStore(t, testOptions)
-	m.meta[metaHeader][0] = 3
+	m.meta[metaHeader][0] = 4
 	_, err := NewRing(testOptions, m, 3)
-	if err == nil || !strings.Contains(err.Error(), "this build reads version 4, the state has version 3") || !strings.Contains(err.Error(), "empty directory") {
+	if err == nil || !strings.Contains(err.Error(), "this build reads version 5, the state has version 4") || !strings.Contains(err.Error(), "empty directory") {
 		t.Errorf("error %v", err)
 	}
 }

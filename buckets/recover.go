@@ -29,8 +29,11 @@ const (
 // whose rows these are, u16 runs, and for each run u64 entries, u64 bytes, u64 xxh3 of its file. Bits are one bitmap of
 // these rows in u64 words, those that are used, and if any ever ended (KeepUsed) a second one behind it, those that have.
 // Version 1 knew one run a bucket, version 2 no sums, version 3 one bitmap and no counts in entries.
+//
+// A state, version 5, has journal records of version 2; in version 4 they were of version 1.
 const (
-	stateVersion = 4
+	stateVersion = 5
+	markVersion  = 4
 	headerSize   = 1 + 8 + 2
 	markHeader   = 1 + 1 + 4 + 8 + 2
 	markRun      = 8 + 8 + 8
@@ -53,7 +56,7 @@ func (b *Bucket) encodeMark() []byte {
 	if b.state == Sealed {
 		flags |= markSealed
 	}
-	m := binary.LittleEndian.AppendUint32([]byte{stateVersion, flags}, b.done)
+	m := binary.LittleEndian.AppendUint32([]byte{markVersion, flags}, b.done)
 	m = binary.LittleEndian.AppendUint64(m, b.upTo)
 	m = binary.LittleEndian.AppendUint16(m, uint16(len(b.runs)))
 	for _, r := range b.runs {
@@ -66,7 +69,7 @@ func (b *Bucket) encodeMark() []byte {
 
 // decodeMark fills a bucket that has nothing but epoch and slot; the runs lack their families.
 func (b *Bucket) decodeMark(m []byte) error {
-	if len(m) < markHeader || m[0] != stateVersion {
+	if len(m) < markHeader || m[0] != markVersion {
 		return errors.New("no mark of this version")
 	}
 	if m[1]&^markSealed != 0 {
@@ -244,7 +247,7 @@ func (r *Ring) recoverJournal() error {
 		}
 		batch = n
 		r.journalBytes += int64(len(record))
-		return readJournal(record, &replay{r, n})
+		return readJournal(record, &replay{ring: r, batch: n})
 	})
 	if err != nil {
 		return fmt.Errorf("journal of batch %d: %w", batch, err)
@@ -272,48 +275,72 @@ func (r *Ring) recoverJournal() error {
 type replay struct {
 	ring  *Ring
 	batch uint64
+	into  *Bucket // of the section
 }
 
-func (p *replay) appended(epoch int64, hash uint64, entry []byte) error {
+func (p *replay) appends(epoch int64, first uint32, n int) (skip bool, err error) {
 	r := p.ring
-	if b := r.At(epoch); epoch < r.floor || b != nil && (b.state == Sealed || p.batch <= b.upTo) {
-		return nil
+	b := r.At(epoch)
+	switch {
+	case epoch < r.floor:
+		return true, nil
+	case b != nil && (b.state == Sealed || p.batch <= b.upTo):
+		if first+uint32(n) > b.done {
+			return false, fmt.Errorf("%w: rows %d to %d of bucket %d, whose runs end at %d", ErrJournal, first, first+uint32(n), epoch, b.done)
+		}
+		return true, nil
 	}
-	b, err := r.Bucket(epoch)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrJournal, err)
+	if p.into, err = r.Bucket(epoch); err != nil {
+		return false, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	if b.first == 0 {
-		b.first = p.batch
+	if err := p.into.continues(first); err != nil {
+		return false, err
 	}
-	b.arena.appendRaw(hash, entry)
-	r.grown(b)
+	if p.into.first == 0 {
+		p.into.first = p.batch
+	}
+	return false, nil
+}
+
+// continues checks that a row is the bucket's next.
+func (b *Bucket) continues(first uint32) error {
+	if first != b.rows {
+		return fmt.Errorf("%w: bucket %d has %d rows, and row %d comes next", ErrJournal, b.Epoch, b.rows, first)
+	}
 	return nil
 }
 
+func (p *replay) appended(hash uint64, entry []byte) {
+	p.into.arena.appendRaw(hash, entry)
+	p.ring.grown(p.into)
+}
+
 func (p *replay) used(epoch int64, row uint32) error {
-	b, err := p.bucketOf(epoch, row)
+	b, err := p.ring.bucketOf(epoch, row)
 	if b != nil && !b.Used(row) {
 		p.ring.setUsed(b, row)
 	}
 	return err
 }
 
+// errNoEnds is about a row that ended in a ring without KeepUsed.
+var errNoEnds = fmt.Errorf("%w: a row that ended, in a ring whose rows are used up", ErrJournal)
+
 func (p *replay) ended(epoch int64, row uint32) error {
 	if !p.ring.opt.KeepUsed {
-		return fmt.Errorf("%w: a row that ended, in a ring whose rows are used up", ErrJournal)
+		return errNoEnds
 	}
-	b, err := p.bucketOf(epoch, row)
+	b, err := p.ring.bucketOf(epoch, row)
 	if b != nil && !b.Ended(row) {
 		p.ring.setEnded(b, row)
 	}
 	return err
 }
 
-// bucketOf is the bucket of a row, nil if it is dropped.
-func (p *replay) bucketOf(epoch int64, row uint32) (*Bucket, error) {
-	b := p.ring.At(epoch)
-	if b == nil || epoch < p.ring.floor {
+// bucketOf is the bucket of a row, nil if it is not there.
+func (r *Ring) bucketOf(epoch int64, row uint32) (*Bucket, error) {
+	b := r.At(epoch)
+	if b == nil || epoch < r.floor {
 		return nil, nil
 	}
 	if row >= b.rows {

@@ -71,9 +71,10 @@ type Ring struct {
 	floor   int64 // epochs below are dropped
 	write   Write
 	lookups Lookups
-	more    Lookups // of ReadChunk
-	prefix  string  // of its keys in the meta family
-	all     *Rings  // of the store
+	more    Lookups        // of ReadChunk
+	prefix  string         // of its keys in the meta family
+	all     *Rings         // of the store
+	missing map[int64]bool // epochs that Apply passed over
 
 	journalBytes int64 // since the last cut
 	lastAppended int   // bytes of the last commit
@@ -255,6 +256,7 @@ func (r *Ring) unUse(b *Bucket, row uint32) {
 
 // Undo goes back to the last commit.
 func (r *Ring) Undo() {
+	r.all.encoded = false
 	for _, b := range r.touched {
 		for _, row := range b.log {
 			r.unUse(b, row)
@@ -302,31 +304,34 @@ func (r *Ring) begin() *Write {
 	return &r.write
 }
 
-// journal makes the write of what the batch did.
-func (r *Ring) journal(batch uint64) *Write {
-	w := r.begin()
-	w.Batch = batch
+// journal makes the record of what the batch did, in the ring's write, if there is none yet.
+func (r *Ring) journal() *Write {
+	w := &r.write
+	if r.all.encoded {
+		return w
+	}
+	r.begin()
 	uses := 0
 	for _, b := range r.touched {
-		if b.first == 0 && b.arena.rows() > 0 {
-			b.first = batch
-		}
 		w.Record = appendSections(w.Record, b)
 		uses += len(b.log) + len(b.endLog)
 	}
 	r.lastUsed = 4 * uses
 	r.lastAppended = max(len(w.Record)-r.lastUsed, 0)
-	r.journalBytes += int64(len(w.Record))
 	return w
 }
 
 // endBatch takes note that what journal made is written.
 func (r *Ring) endBatch(batch uint64) {
 	for _, b := range r.touched {
+		if b.first == 0 && b.arena.rows() > 0 {
+			b.first = batch
+		}
 		b.endBatch()
 	}
 	r.touched = r.touched[:0]
 	r.committed = batch
+	r.journalBytes += int64(len(r.write.Record))
 }
 
 // Maintain keeps the journal short between two seals. Call between batches, when the last one is committed: what

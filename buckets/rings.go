@@ -15,6 +15,8 @@ type Rings struct {
 	store Backend
 	err   error // the first failed write; nothing is written after it
 
+	encoded bool // the rings' writes have the journal records of the batch
+
 	sinceMeta    int64 // journaled since meta was last flushed by a DropJob
 	sinceJournal int64 // and since the journal was
 }
@@ -85,6 +87,34 @@ func (g *Rings) noOthers(seen map[byte]bool) error {
 // At returns a ring by its place in the options.
 func (g *Rings) At(i int) *Ring { return g.rings[i] }
 
+// RingJournal is the journal record of one batch and one ring.
+type RingJournal struct {
+	Space  byte // Options.Space of the ring
+	Record []byte
+}
+
+// Journal appends to dst what the batch in progress did to each ring, of those to which it did anything: what Commit will
+// write. No operation may come between both. The bytes are valid until Commit or Undo. Ring.Apply reads them.
+func (g *Rings) Journal(dst []RingJournal) []RingJournal {
+	for _, r := range g.rings {
+		if w := r.journal(); len(w.Record) > 0 {
+			dst = append(dst, RingJournal{r.opt.Space, w.Record})
+		}
+	}
+	g.encoded = true
+	return dst
+}
+
+// Apply is Ring.Apply of the ring with a name.
+func (g *Rings) Apply(j RingJournal) error {
+	for _, r := range g.rings {
+		if r.opt.Space == j.Space {
+			return r.Apply(j.Record)
+		}
+	}
+	return fmt.Errorf("%w: of ring %q, which is not there", ErrJournal, j.Space)
+}
+
 // Commit makes everything since the last commit durable, for each ring as one journal record of this batch, and with it the
 // caller's commit record, if there is one: one atomic write. Without one it notes the batch, even if nothing happened in
 // it: so opening sees whether this store still has what another one's commit record names. Batches ascend from 1. After an
@@ -95,16 +125,16 @@ func (g *Rings) Commit(batch uint64, record []byte) error {
 	}
 	var first, last *Write
 	for _, r := range g.rings {
-		w := r.journal(batch)
-		n := int64(len(w.Record))
-		g.sinceMeta, g.sinceJournal = g.sinceMeta+n, g.sinceJournal+n
+		w := r.journal()
+		w.Batch = batch
 		switch {
 		case first == nil:
 			first, last = w, w
-		case n > 0:
+		case len(w.Record) > 0:
 			last.Next, last = w, w
 		}
 	}
+	g.encoded = false
 	if record != nil {
 		first.put(metaCommit, record)
 	} else {
@@ -114,6 +144,8 @@ func (g *Rings) Commit(batch uint64, record []byte) error {
 		return err
 	}
 	for _, r := range g.rings {
+		n := int64(len(r.write.Record))
+		g.sinceMeta, g.sinceJournal = g.sinceMeta+n, g.sinceJournal+n
 		r.endBatch(batch)
 	}
 	return nil

@@ -1,0 +1,135 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Topic is what the cluster says about a topic.
+type Topic struct {
+	Name       string
+	ID         string // "" of a broker that has none
+	Partitions int
+	MaxBytes   int32             // max.message.bytes
+	Settings   map[string]string // all of them
+}
+
+// Cluster is what a cluster says about itself.
+type Cluster struct {
+	ID     string
+	Topics map[string]Topic // those that were asked for and are there
+}
+
+// Describe asks about topics; one that is not there is left out.
+func Describe(ctx context.Context, o Options, topics ...string) (*Cluster, error) {
+	cl, err := o.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	meta, err := adm.Metadata(ctx, topics...)
+	if err != nil {
+		return nil, explain(err)
+	}
+	c := &Cluster{ID: meta.Cluster, Topics: map[string]Topic{}}
+	var there []string
+	for _, name := range topics {
+		switch t, ok := meta.Topics[name]; {
+		case !ok || errors.Is(t.Err, kerr.UnknownTopicOrPartition):
+		case t.Err != nil:
+			return nil, fmt.Errorf("topic %s: %w", name, explain(t.Err))
+		default:
+			d := Topic{Name: name, Partitions: len(t.Partitions), MaxBytes: defaultMaxBytes, Settings: map[string]string{}}
+			if t.ID != (kadm.TopicID{}) {
+				d.ID = t.ID.String()
+			}
+			c.Topics[name] = d
+			there = append(there, name)
+		}
+	}
+	if len(there) == 0 {
+		return c, nil
+	}
+	configs, err := adm.DescribeTopicConfigs(ctx, there...)
+	if err != nil {
+		return nil, explain(err)
+	}
+	for _, r := range configs {
+		t := c.Topics[r.Name]
+		if r.Err != nil { // a right that is not needed for more than this
+			o.log().Warn("the settings of a topic cannot be read: Kafka's own are assumed", "topic", r.Name, "error", r.Err)
+			continue
+		}
+		for _, s := range r.Configs {
+			t.Settings[s.Key] = s.MaybeValue()
+		}
+		if n, err := strconv.ParseInt(t.Settings["max.message.bytes"], 10, 32); err == nil && n > 0 {
+			t.MaxBytes = int32(n)
+		}
+		c.Topics[r.Name] = t
+	}
+	return c, nil
+}
+
+// CreateTopic makes a topic with so many partitions, the cluster's own replication factor, and settings. One that is there
+// already is no error.
+func CreateTopic(ctx context.Context, o Options, name string, partitions int, settings map[string]string) error {
+	cl, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	values := map[string]*string{}
+	for k, v := range settings {
+		values[k] = &v
+	}
+	_, err = kadm.NewClient(cl).CreateTopic(ctx, int32(partitions), -1, values, name)
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return fmt.Errorf("creating topic %s: %w", name, explain(err))
+	}
+	return nil
+}
+
+// Committed are the offsets that a group has committed for topics, with their metadata; partitions without one are left out.
+func Committed(ctx context.Context, o Options, group string, topics ...string) ([]Offset, error) {
+	cl, err := o.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	resp, err := kadm.NewClient(cl).FetchOffsetsForTopics(ctx, group, topics...)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of group %s: %w", group, explain(err))
+	}
+	var all []Offset
+	for topic, parts := range resp {
+		for _, r := range parts {
+			if r.Err != nil {
+				return nil, fmt.Errorf("offsets of group %s: %s/%d: %w", group, topic, r.Partition, explain(r.Err))
+			}
+			if r.At >= 0 {
+				all = append(all, Offset{Topic: topic, Partition: r.Partition, At: r.At, Metadata: r.Metadata})
+			}
+		}
+	}
+	return all, nil
+}
+
+// dial makes a client for requests of its own. The caller closes it.
+func (o Options) dial() (*kgo.Client, error) {
+	opts, err := o.clientOpts()
+	if err != nil {
+		return nil, err
+	}
+	return kgo.NewClient(opts...)
+}

@@ -1,0 +1,7 @@
+package kafka
+
+type GroupMetadata struct {
+	Group, MemberID string
+	Generation      int32
+	InstanceID      *string
+}
