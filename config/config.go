@@ -120,11 +120,13 @@ type TLS struct {
 	CA         string // whom to trust; empty = whom the system trusts
 	Cert, Key  string // the client's own, both or none
 	ServerName string // in the brokers' certificates; empty = the host connected to
+	// InsecureSkipVerify takes any certificate: for trying things out. With CA or ServerName it is refused.
+	InsecureSkipVerify bool
 }
 
 // On says whether connections are encrypted.
 func (t *TLS) On() bool {
-	return t.Enabled == "true" || t.Enabled == "auto" && (t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "")
+	return t.Enabled == "true" || t.Enabled == "auto" && (t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "" || t.InsecureSkipVerify)
 }
 
 // SASL is how the client says who it is. What it proves that with is in one of several places, of which one is set.

@@ -116,7 +116,7 @@ func TestMessages(t *testing.T) {
 		{"state: {filter: bloom}", ""},
 		{"kafka: {repartition: true}", `kafka.repartition: true is not supported by this build yet (supported: false)`},
 		{"kafka: {sasl: , tls: {}}", ""},
-		{"kafka: {tls: on}", `kafka.tls is a mapping of enabled, ca, cert, key, server_name; got "on"`},
+		{"kafka: {tls: on}", `kafka.tls is a mapping of enabled, ca, cert, key, server_name, insecure_skip_verify; got`},
 
 		// inside the later values
 		{"collect: {cuont: $.n}", `unknown key "collect.cuont" (did you mean "collect.count"?)`},

@@ -18,6 +18,7 @@ func tlsLeaves(prefix string, t *TLS) []leaf {
 		optional(prefix+"cert", &t.Cert),
 		optional(prefix+"key", &t.Key),
 		optional(prefix+"server_name", &t.ServerName),
+		boolLeaf(prefix+"insecure_skip_verify", &t.InsecureSkipVerify),
 	}
 }
 
@@ -54,6 +55,10 @@ func (j *Join) checkKafka(b *binder) {
 	}
 	if t.Key != "" && t.Cert == "" {
 		b.fault("kafka.tls.key", fmt.Errorf("kafka.tls.key: %s needs kafka.tls.cert, the file of its certificate", t.Key))
+	}
+	if t.InsecureSkipVerify && (t.CA != "" || t.ServerName != "") {
+		b.fault("kafka.tls.insecure_skip_verify", fmt.Errorf("kafka.tls.insecure_skip_verify: true takes any certificate, so kafka.tls.ca and "+
+			"kafka.tls.server_name would mean nothing: leave out one or the other"))
 	}
 	j.checkSASL(b)
 }

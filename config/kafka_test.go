@@ -41,6 +41,8 @@ func TestKafkaMessages(t *testing.T) {
 		{"kafka: {sasl: {mechanism: plain, user: u, password: '***'}}", `*** is what is printed for a password`},
 		{"kafka: {tls: {cert: c}}", `kafka.tls.cert: c needs kafka.tls.key`},
 		{"kafka: {tls: {key: k}}", `kafka.tls.key: k needs kafka.tls.cert`},
+		{"kafka: {tls: {insecure_skip_verify: true}}", ""},
+		{"kafka: {tls: {insecure_skip_verify: true, ca: k}}", `kafka.tls.insecure_skip_verify: true takes any certificate`},
 		{"kafka: {tls: {cafile: k}}", `unknown key "kafka.tls.cafile"`},
 		{"kafka: {tls: {enabled: yes}}", `kafka.tls.enabled: unknown value "yes" (allowed: auto, true, false`},
 		{"kafka: {changelog: offf}", `kafka.changelog: unknown value "offf" (allowed: auto, on, off; did you mean "off"?)`},
@@ -89,7 +91,7 @@ func TestTLSIsOn(t *testing.T) {
 		tls  TLS
 		want bool
 	}{{TLS{Enabled: "auto"}, false}, {TLS{Enabled: "true"}, true}, {TLS{Enabled: "auto", CA: "x"}, true},
-		{TLS{Enabled: "auto", ServerName: "x"}, true}, {TLS{Enabled: "auto", Cert: "x", Key: "y"}, true}, {TLS{Enabled: "false", CA: "x"}, false}} {
+		{TLS{Enabled: "auto", ServerName: "x"}, true}, {TLS{Enabled: "auto", Cert: "x", Key: "y"}, true}, {TLS{Enabled: "false", CA: "x"}, false}, {TLS{Enabled: "auto", InsecureSkipVerify: true}, true}} {
 		if got := c.tls.On(); got != c.want {
 			t.Errorf("%+v: on %v", c.tls, got)
 		}

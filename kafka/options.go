@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Options say how to reach the brokers. They hold no secret, only where one is found, so they may be logged.
+// Options say how to reach the brokers. What they print is without any secret, so they may be logged.
 type Options struct {
 	Brokers  []string // host:port, at least one
 	ClientID string   // as brokers show it; empty: joinbench
@@ -52,12 +52,32 @@ type SASLOptions struct {
 	Secret    Secret // the password; with OAuthBearer the token
 }
 
-// Secret is where a secret is found: in a file or in an environment variable. It is read anew whenever a connection is
-// authenticated, so that a token that was renewed, or a password that was changed, is taken without a restart.
-type Secret struct{ File, Env string }
+// Secret is where a secret is found: in a file, in an environment variable, or here. A file and a variable are read anew
+// whenever a connection is authenticated, so that a token that was renewed, or a password that was changed, is taken without a
+// restart.
+type Secret struct {
+	File, Env string
+	Text      Text
+}
+
+// Text is a secret itself. However it is printed, it is not shown.
+type Text string
+
+// Format implements fmt.Formatter.
+func (t Text) Format(f fmt.State, _ rune) {
+	if t != "" {
+		_, _ = f.Write([]byte("***"))
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler, for JSON and logs.
+func (t Text) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(t)), nil }
 
 // read gets the secret. A line feed at its end is not part of it: editors leave one.
 func (s Secret) read() (string, error) {
+	if s.Text != "" {
+		return string(s.Text), nil
+	}
 	if s.File != "" {
 		b, err := os.ReadFile(s.File)
 		if err != nil {
@@ -77,8 +97,14 @@ func (s Secret) read() (string, error) {
 // check says what is wrong with where a secret is said to be; the secret itself is read too, so that a wrong path is told
 // at the start.
 func (s Secret) check() error {
-	if (s.File == "") == (s.Env == "") {
-		return errors.New("sasl: the secret comes from a file or from an environment variable: give one of them")
+	places := 0
+	for _, p := range []string{s.File, s.Env, string(s.Text)} {
+		if p != "" {
+			places++
+		}
+	}
+	if places != 1 {
+		return errors.New("sasl: the secret comes from a file, from an environment variable, or is given itself: give one of them")
 	}
 	_, err := s.read()
 	return err

@@ -27,11 +27,12 @@ var allowed = map[string][]string{
 	"config":     {"internal/near"},
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
 	"baseline":   {"buckets", "core"},
+	"kafka":      {},
 	"capture":    {"projection"},
-	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "loadgen", "projection",
-		"results"},
-	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
+	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
 		"projection", "results"},
+	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
+		"pipeline", "projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
 	"internal/oracle":    {}, // for tests alone

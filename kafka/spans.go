@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// A Span is what a partition holds for readers of committed records: the offsets from Start to End-1. There may be holes.
+type Span struct{ Start, End int64 }
+
+// Spans are those of all partitions of a topic, by number; nil if there is no such topic.
+func Spans(ctx context.Context, o Options, topic string) ([]Span, error) {
+	opts, err := o.clientOpts()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	return spans(ctx, kadm.NewClient(cl), topic)
+}
+
+func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) {
+	meta, err := adm.Metadata(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("asking about topic %s: %w", topic, err)
+	}
+	t, ok := meta.Topics[topic]
+	if !ok || errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
+		return nil, nil
+	}
+	if t.Err != nil {
+		return nil, fmt.Errorf("topic %s: %w", topic, t.Err)
+	}
+	list := make([]Span, len(t.Partitions))
+	starts, err := adm.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
+	}
+	ends, err := adm.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
+	}
+	for p := range list {
+		start, hasStart := starts.Lookup(topic, int32(p))
+		end, hasEnd := ends.Lookup(topic, int32(p))
+		if err := errors.Join(start.Err, end.Err); err != nil || !hasStart || !hasEnd {
+			return nil, fmt.Errorf("offsets of %s/%d are not known: %w", topic, p, err)
+		}
+		list[p] = Span{start.Offset, end.Offset}
+	}
+	return list, nil
+}
+
+// Scan reads the committed records of a topic, in each partition those of its span, and hands them to visit, of each
+// partition in order. visit is called from this goroutine and must not keep the record. Partitions without a span are not read.
+func Scan(ctx context.Context, o Options, topic string, of []Span, visit func(*kgo.Record) error) error {
+	from := map[int32]kgo.Offset{}
+	for p, s := range of {
+		if s.Start < s.End {
+			from[int32(p)] = kgo.NewOffset().At(s.Start)
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	opts, err := o.clientOpts()
+	if err != nil {
+		return err
+	}
+	opts = append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.FetchMaxBytes(32<<20), kgo.FetchMaxPartitionBytes(4<<20), kgo.MaxConcurrentFetches(2))
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	s := scan{spans: of, left: from, visit: visit}
+	for len(s.left) > 0 {
+		fetches := cl.PollFetches(ctx)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.take(cl, topic, fetches); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan is a Scan under way.
+type scan struct {
+	spans []Span
+	left  map[int32]kgo.Offset // partitions that have not come to their end
+	visit func(*kgo.Record) error
+}
+
+func (s *scan) take(cl *kgo.Client, topic string, fetches kgo.Fetches) (err error) {
+	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
+		switch {
+		case err != nil:
+		case f.Err != nil:
+			err = fmt.Errorf("reading %s/%d: %w", topic, f.Partition, f.Err)
+		default:
+			err = s.partition(cl, topic, &f.FetchPartition)
+		}
+	})
+	return err
+}
+
+// partition takes what came of one. Its end is known by the markers of transactions too, which are the last that some partitions
+// have.
+func (s *scan) partition(cl *kgo.Client, topic string, f *kgo.FetchPartition) error {
+	if _, reading := s.left[f.Partition]; !reading {
+		return nil
+	}
+	end := s.spans[f.Partition].End
+	for _, r := range f.Records {
+		if r.Offset >= end {
+			break
+		}
+		if !r.Attrs.IsControl() {
+			if err := s.visit(r); err != nil {
+				return err
+			}
+		}
+	}
+	if n := len(f.Records); n > 0 && f.Records[n-1].Offset >= end-1 {
+		delete(s.left, f.Partition)
+		cl.PauseFetchPartitions(map[string][]int32{topic: {f.Partition}})
+	}
+	return nil
+}
