@@ -38,7 +38,7 @@ type kafkaSink struct {
 	parts  [2][]core.Partition
 
 	book     sinkBook // of the batch in progress
-	slab     slab
+	slab     recordSlab
 	text     []byte // of a header
 	object   []byte // of which the key is a field
 	over     int    // bytes of a group's line that were let go, for it is too large for the topic
@@ -209,7 +209,7 @@ func (s *kafkaSink) writeChanges(n uint64, changes []core.Change, record []byte)
 	for i, c := range changes {
 		list[i] = kafka.Change(c)
 	}
-	s.changelog.Write(s.ctx, s.producer, n, list, record)
+	s.changelog.Write(s.ctx, s.producer, &kafka.Batch{N: n, Tasks: s.engine.Tasks(), Changes: list, Record: record})
 	if err := s.producer.Flush(s.ctx); err != nil {
 		return err
 	}

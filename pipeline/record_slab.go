@@ -2,46 +2,46 @@ package pipeline
 
 import "joinbench/kafka"
 
-// slab is where the records of a batch live until they are acknowledged: their bytes, headers and the records themselves, in chunks
+// recordSlab is where the records of a batch live until they are acknowledged: their bytes, headers and the records themselves, in chunks
 // that are used again for the next batch. It belongs to one goroutine.
-type slab struct {
+type recordSlab struct {
 	bytes   chunks[byte]
 	headers chunks[kafka.Header]
 	records chunks[kafka.Record]
 }
 
 const (
-	slabBytes   = 256 << 10
-	slabHeaders = 1024
-	slabRecords = 512
+	keptBytes   = 256 << 10
+	keptHeaders = 1024
+	keptRecords = 512
 )
 
 // copy copies bytes; nil stays nil.
-func (s *slab) copy(b []byte) []byte {
+func (s *recordSlab) copy(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
-	to := s.bytes.take(len(b), slabBytes)
+	to := s.bytes.take(len(b), keptBytes)
 	copy(to, b)
 	return to
 }
 
 // record is an empty record with room for n headers.
-func (s *slab) record(n int) *kafka.Record {
-	r := &s.records.take(1, slabRecords)[0]
-	*r = kafka.Record{Headers: s.headers.take(n, slabHeaders)[:0]}
+func (s *recordSlab) record(n int) *kafka.Record {
+	r := &s.records.take(1, keptRecords)[0]
+	*r = kafka.Record{Headers: s.headers.take(n, keptHeaders)[:0]}
 	return r
 }
 
 // reset lets go of everything: what is on its way must have been acknowledged.
-func (s *slab) reset() {
+func (s *recordSlab) reset() {
 	s.bytes.reset()
 	s.headers.reset()
 	s.records.reset()
 }
 
 // renew lets go of everything, and leaves the memory to whoever may still look at it.
-func (s *slab) renew() { *s = slab{} }
+func (s *recordSlab) renew() { *s = recordSlab{} }
 
 // chunks hands out slices of chunks that do not move.
 type chunks[T any] struct {
