@@ -28,14 +28,16 @@ var allowed = map[string][]string{
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
 	"baseline":   {"buckets", "core"},
 	"capture":    {"projection"},
+	"broker":     {},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "loadgen", "projection",
 		"results"},
-	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
+	"cmd/joinbench": {"baseline", "broker", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
 		"projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
 	"internal/oracle":    {}, // for tests alone
 	"internal/layout":    {},
+	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
 	"internal/mutants":   {}, // a program: it plants bugs in the others
 }
@@ -46,7 +48,8 @@ var inTests = map[string][]string{
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
 	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
-	"cmd/joinbench": {"internal/oracle"},
+	"broker":        {"internal/kafkatest", "internal/leak"},
+	"cmd/joinbench": {"internal/kafkatest", "internal/oracle"},
 }
 
 // onlyFor names packages of others that one package of ours alone may import.
