@@ -258,4 +258,3 @@ func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("%s", p[:len(p)-1])
 	return len(p), nil
 }
-
