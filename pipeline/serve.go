@@ -220,10 +220,20 @@ func (u *unit) makeSink() {
 
 // startReading finds out where to end, and lets the engine read where its state says.
 func (u *unit) startReading(ctx context.Context) (err error) {
-	if !u.Drain {
-		return nil
+	switch {
+	case !u.Drain:
+	case u.closed(): // an earlier life came to the end; what is left is to say so
+		u.ends = map[string]map[int32]int64{}
+		for side, parts := range u.sink.parts {
+			of := map[int32]int64{}
+			for i, p := range parts {
+				of[p.ID] = u.state.engine.Place(core.Side(side), i)
+			}
+			u.ends[u.topics[side].Name] = of
+		}
+	default:
+		u.ends, err = u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
 	}
-	u.ends, err = u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
 	return err
 }
 
