@@ -28,8 +28,9 @@ var allowed = map[string][]string{
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
 	"baseline":   {"buckets", "core"},
 	"capture":    {"projection"},
-	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "loadgen", "projection",
-		"results"},
+	"kafka":      {"projection"},
+	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
+		"projection", "results"},
 	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "loadgen", "pipeline",
 		"projection", "results"},
 	"internal/failpoint": {},
@@ -45,13 +46,16 @@ var inTests = map[string][]string{
 	"baseline":      {"internal/leak"},
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
+	"kafka":         {"internal/leak"},
 	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
 	"cmd/joinbench": {"internal/oracle"},
 }
 
 // onlyFor names packages of others that one package of ours alone may import.
 var onlyFor = map[string]string{
-	"github.com/linxGnu/grocksdb": "buckets", // so that all else builds and is tested without C
+	"github.com/linxGnu/grocksdb":       "buckets", // so that all else builds and is tested without C
+	"github.com/twmb/franz-go/pkg/kgo":  "kafka",   // so that all that is said of Kafka is said in one place
+	"github.com/twmb/franz-go/pkg/kadm": "kafka",
 }
 
 // maxChain is how many packages of ours may stand in a row of imports.
