@@ -42,7 +42,8 @@ func (u *unit) openState(ctx context.Context) error {
 	} else if done {
 		return u.errDrained()
 	}
-	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.openPartition, u.keepsRecords(),
+	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
+	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
 	if err := u.state.start(u.c, u.feed, u.sink); err != nil {
 		return err
@@ -100,6 +101,7 @@ func (u *unit) restore(ctx context.Context) error {
 			return err
 		}
 	}
+	u.input.fresh = u.state.engine.Batch() == 0
 	if u.closed() && !u.Drain { // by a drain that was killed before it could say so
 		return u.errDrained()
 	}
