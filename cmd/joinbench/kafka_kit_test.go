@@ -67,7 +67,9 @@ func (k *topics) other(t *testing.T) *topics {
 }
 
 // records are what committed readers see of a side's topic, by partition.
-func (k *topics) records(t *testing.T, topic string) map[int32][]*kgo.Record { return k.broker.Consume(t, topic) }
+func (k *topics) records(t *testing.T, topic string) map[int32][]*kgo.Record {
+	return k.broker.Consume(t, topic)
+}
 
 // kcat is a topic as a record file.
 func (k *topics) kcat(t *testing.T, name, topic string) string {
