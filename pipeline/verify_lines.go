@@ -168,7 +168,7 @@ func (j *outputJudge) event(side core.Side, index int64) event {
 	rows := &j.rows[side]
 	rows.Reset()
 	j.decoders[side].Append(rows, &projection.Record{Key: key, Value: value, Timestamp: at})
-	return event{rows.Key(0), rows.Time[0], rows.BodyOf(0)}
+	return event{key: rows.Key(0), time: rows.Time[0], body: rows.BodyOf(0)}
 }
 
 // says makes the line that the records give, in each form that it may have, and finds which one the result has. It notes in l what the
