@@ -121,7 +121,7 @@ type unit struct {
 	feed      *liveFeed
 	sink      *kafkaSink
 	input     *kafkaInput
-	requests  context.Context            // of the sink
+	requests  context.Context // of the sink
 	cancel    context.CancelFunc
 	trimmer   *trimmer
 	started   time.Time
