@@ -2,8 +2,8 @@
 # Takes the Dockerfile's steps in a chroot and tries the result, where images cannot be pulled: scripts/image-check.sh
 #
 # It reads the Dockerfile itself (FROM, RUN, COPY, WORKDIR, ARG, ENV, USER) and needs root, apt-get and a Debian mirror. Stages
-# begin with a minimal Debian of the suite that the image is of, made by debootstrap; to the builder it gives this machine's Go with its module
-# cache, and the RocksDB of the cache if it has been built already (IMAGE_CHECK_FRESH=1: build it there too). What it cannot
+# begin with a minimal Debian of the suite that the image is of, made by debootstrap; to the builder it gives this machine's Go with its
+# caches, and the RocksDB of the cache if it has been built already (IMAGE_CHECK_FRESH=1: build it there too). What it cannot
 # see: what the real base images have besides, and multi-platform builds.
 #
 # Settings (environment): IMAGE_CHECK_DIR, where the stages are (default: a temporary directory; the base in it is used again),
@@ -65,9 +65,12 @@ stage() { # FROM IMAGE [AS NAME]
 	golang:*) # what that image has: Go, a C compiler, make, git, certificates
 		inside root "apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends ca-certificates g++ gcc git libc6-dev make pkg-config" \
 			>"$top/golang.log" 2>&1 || { tail -n 5 "$top/golang.log" >&2; die "cannot make what $1 has"; }
-		mkdir -p "$root/usr/local/go" "$root/go/pkg/mod" "$root/root/.cache/joinbench"
+		# A proxy with a certificate of its own may stand before this machine.
+		cp "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$root/etc/ssl/certs/ca-certificates.crt"
+		mkdir -p "$root/usr/local/go" "$root/go/pkg/mod" "$root/root/.cache/joinbench" "$root/root/.cache/go-build"
 		mount --bind "$go" "$root/usr/local/go"
 		mount --bind "$modules" "$root/go/pkg/mod"
+		mount --bind "$(go env GOCACHE)" "$root/root/.cache/go-build"
 		settings="export GOPATH=/go GOTOOLCHAIN=local GOPROXY='$(go env GOPROXY)';"
 		prefix=${XDG_CACHE_HOME:-$HOME/.cache}/joinbench/rocksdb-$(scripts/rocksdb.sh --key)
 		[ -n "${IMAGE_CHECK_FRESH:-}" ] || [ ! -d "$prefix" ] || { say "RocksDB comes from this machine's cache"
