@@ -150,6 +150,8 @@ properties() { # properties N
 		log.dirs=$(home "$1")/data
 		auto.create.topics.enable=false
 		num.partitions=4
+		# Events of tests bear any time, and a week of retention would go by that.
+		log.retention.ms=-1
 		default.replication.factor=$brokers
 		min.insync.replicas=$insync
 		offsets.topic.num.partitions=4
