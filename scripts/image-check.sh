@@ -116,7 +116,7 @@ done 3<"$top/steps"
 say "trying it as $user"
 [ "$(inside "$user" 'id -u')" != 0 ] || die "the image runs as root"
 inside "$user" "$entry version"
-sed -e 's/pending: .*/pending: 20k/' -e 's/b_events: .*/b_events: 200k/' pipeline/profiles/quick.yaml >"$root$work/small.yaml"
+sed -e 's/pending: .*/pending: 20k/' -e 's/b_events: .*/b_events: 200k/' -e 's/b_rate: .*/b_rate: 100/' pipeline/profiles/quick.yaml >"$root$work/small.yaml"
 inside "$user" "$entry run --config small.yaml --progress none --out run.json" | grep -i 'missing' || die "run gave no report"
 inside "$user" "printf '%s\n' '{\"k\":\"p\",\"t\":1}' >a; cp a b; printf '%s\n' 'a: {key: \$.k, time: \$.t}' 'b: {key: \$.k, time: \$.t}' 'window: {within: 1h}' >j.yaml
 	$entry join -c j.yaml --a a --b b --progress none" | grep -q '"key":"p"' || die "join gave no pair"
