@@ -202,7 +202,7 @@ start() {
 	waited=0
 	until running; do
 		for n in $(each); do
-			[ -n "$(pid_of "$n")" ] || [ $waited -lt 10 ] || { grep -E 'ERROR|FATAL|Exception' "$(home "$n")/server.log" | head -n 5 >&2
+			[ -n "$(pid_of "$n")" ] || [ $waited -lt 10 ] || { grep -iE 'error|fatal|exception|invalid' "$(home "$n")/server.log" | head -n 5 >&2
 				end; die "broker $n ended while it started" "$(home "$n")/server.log says why"; }
 		done
 		[ $waited -lt $((answer * 5)) ] || { end; die "no answer after $answer s" "logs: $dir/broker-*/server.log"; }
