@@ -28,7 +28,9 @@ func TestKafkaLoadServeVerify(t *testing.T) {
 				load = familyLoad
 			}
 			k := newTopics(t, load, c.rules)
-			t.Setenv("JOINBENCH_KAFKA_GROUP", kafkatest.Name(t))
+			group := kafkatest.Name(t)
+			k.more = append(k.more, group+"-changelog")
+			t.Setenv("JOINBENCH_KAFKA_GROUP", group)
 			t.Setenv("JOINBENCH_STATE_DIR", k.path("state"))
 			if name == "keyed by a field of a" {
 				t.Setenv("JOINBENCH_OUTPUT_KEY", "order_id")
