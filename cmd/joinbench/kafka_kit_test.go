@@ -20,7 +20,8 @@ type topics struct {
 	place
 	broker    *kafkatest.Broker
 	a, b, out string
-	profile   string // file
+	profile   string   // file
+	more      []string // topics that others make
 }
 
 // familyLoad has three B to an A that is paid, some of which end it or mark their end.
@@ -50,7 +51,7 @@ func (k *topics) remove(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if _, err := k.broker.Admin().DeleteTopics(ctx, k.a, k.b); err != nil {
+	if _, err := k.broker.Admin().DeleteTopics(ctx, append(k.more, k.a, k.b)...); err != nil {
 		t.Errorf("deleting %s and %s: %v", k.a, k.b, err)
 	}
 }
