@@ -116,7 +116,8 @@ func (k *topics) joined(t *testing.T) []*kgo.Record {
 	printed := joinbench(k.args("load", "--print-join")...)
 	printed.want(t, 0)
 	conf := k.write("join.yaml", printed.out)
-	run := joinbench("join", "-c", conf, "--a", k.kcat(t, "a.ndjson", k.a), "--b", k.kcat(t, "b.ndjson", k.b), "--progress", "none")
+	run := joinbench("join", "-c", conf, "--a", k.kcat(t, "a.ndjson", k.a), "--b", k.kcat(t, "b.ndjson", k.b), "--progress", "none",
+		"--state-dir", k.path("files"))
 	run.want(t, 0)
 	from := k.sources(t)
 	owner := map[string]string{} // of a key, its A: the one of a tombstone
