@@ -10,6 +10,9 @@ import (
 func (j *Join) checkRules(b *binder) {
 	j.checkProbe(b)
 	j.checkEarly(b)
+	if j.B.Store == "offset" {
+		b.fault("b.store", fmt.Errorf("b.store: offset is for a alone, whose events are the ones that wait: set b.store: projection or full"))
+	}
 	if j.Collect.Mode != "eager" && j.Cardinality != "one-to-many" {
 		b.fault("collect", fmt.Errorf("collect: %s gathers the B of one A: set cardinality: one-to-many (it is %s), or collect: eager",
 			j.Collect, j.Cardinality))

@@ -35,6 +35,10 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 	if err := checkPaths(j); err != nil {
 		return nil, err
 	}
+	if files && j.A.Store == "offset" {
+		return nil, &config.Error{Faults: []config.Fault{{Key: "a.store", Message: "a.store: offset works with serve only, since files have no offsets to fetch by: " +
+			"set a.store: projection or full"}}}
+	}
 	for i, side := range []*config.Side{&j.A, &j.B} {
 		spec := projection.SideSpec{Key: side.Key, KeyString: side.KeyType == "string", Time: side.Time, TimeUnit: side.TimeUnit,
 			Store: side.Store, Lenient: j.Validation == "lenient", MaxSkew: j.MaxSkew}
@@ -63,7 +67,7 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 		Before: ms(j.Window.Before), After: ms(j.Window.After), Grace: ms(j.Grace), MaxSpread: ms(j.Spread()),
 		Width: ms(j.Width()), Slots: j.State.Buckets, Filter: kind, Summary: true, BatchSize: 4096, Drain: true,
 		Cardinality: cardinalities[j.Cardinality], Probe: probes[j.Probe], Collect: collects[j.Collect.Mode],
-		Early: ms(j.Early), Retract: j.Retract, MaxPending: j.MaxPending,
+		Early: ms(j.Early), Retract: j.Retract, MaxPending: j.MaxPending, NoBodies: j.A.Store == "offset",
 	}
 	if !files {
 		c.core.IdleTimeout, c.core.IdleAdvance = ms(j.IdleTimeout), ms(j.IdleAdvance)
