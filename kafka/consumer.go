@@ -28,8 +28,8 @@ type ConsumerOptions struct {
 	// ReadUncommitted hands over records of transactions that are open or were aborted. Else a partition is read up to the
 	// first open transaction.
 	ReadUncommitted bool
-	// FetchMaxBytes is what one answer of a broker may hold, 8 MiB; a partition's part of it is an eighth of that. A single batch
-	// of records that is larger is sent whole.
+	// FetchMaxBytes is what one answer of a broker may hold, 8 MiB; a partition's part of it is an eighth of that. Both count what is
+	// held here: of what is compressed, less is asked for. A single batch of records that is larger is sent whole.
 	FetchMaxBytes int32
 	// QueueBytes is from where on a partition is not fetched until half of that was read; 8 MiB. What a consumer holds in
 	// all is at most a queue, a partition's part of an answer, and the answer that is being read for each partition, and an
@@ -47,6 +47,7 @@ const (
 	defaultQueueBytes = 8 << 20
 	defaultWatch      = 30 * time.Second
 	partitionShare    = 8 // of an answer
+	leastAsked        = 16 << 10
 	// fetchWait is how long a broker that has nothing holds back its answer. A partition whose queue has room again is asked for
 	// only in the next question, so this is what it may wait for the others.
 	fetchWait = 100 * time.Millisecond
@@ -64,6 +65,8 @@ type Consumer struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	wg   sync.WaitGroup
+
+	grown *growth
 
 	changes chan func()                        // for the polling goroutine to do between two polls
 	poll    atomic.Pointer[context.CancelFunc] // ends the poll that runs, or the next one
@@ -100,13 +103,16 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 	if c.ReadUncommitted {
 		isolation = kgo.ReadUncommitted()
 	}
+	grown := newGrowth(c.FetchMaxBytes)
+	total, part := grown.limits()
 	cl, err := kgo.NewClient(append(opts,
 		kgo.FetchIsolationLevel(isolation),
 		kgo.KeepControlRecords(),                    // positions move over markers (see the package comment)
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // what is out of range is for us to say: the default goes on elsewhere
-		kgo.FetchMaxBytes(c.FetchMaxBytes),          // 50 MiB by default, of each broker
-		kgo.FetchMaxPartitionBytes(c.FetchMaxBytes/partitionShare),
-		kgo.FetchMaxWait(fetchWait),
+		kgo.FetchMaxBytes(total),                    // 50 MiB by default, of each broker
+		kgo.FetchMaxPartitionBytes(part),
+		kgo.FetchMaxWait(fetchWait), // 5 s by default
+		kgo.WithHooks(grown),
 	)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
@@ -115,7 +121,7 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 		cl.Close()
 		return nil, err
 	}
-	k := &Consumer{cl: cl, adm: kadm.NewClient(cl), opt: c, log: o.log(), changes: make(chan func(), 16), done: make(chan struct{}),
+	k := &Consumer{cl: cl, adm: kadm.NewClient(cl), opt: c, grown: grown, log: o.log(), changes: make(chan func(), 16), done: make(chan struct{}),
 		readers: map[topicPartition]*Reader{}, topics: map[string]kadm.TopicDetail{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	k.renewPoll()
@@ -297,6 +303,9 @@ func (c *Consumer) run() {
 		f.EachPartition(func(t kgo.FetchTopicPartition) {
 			c.take(t.Topic, &t.FetchPartition)
 		})
+		if c.grown.measure() {
+			c.cl.UpdateFetchMaxBytes(c.grown.limits())
+		}
 	}
 	(*c.poll.Load())()
 }
