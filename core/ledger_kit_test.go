@@ -148,12 +148,20 @@ func (l *ledger) cut() int {
 // apply hands the log to an engine, and what is none between.
 func (l *ledger) apply(e *Engine) {
 	l.t.Helper()
-	for i, s := range l.log[l.from:] {
+	must(l.t, l.tryApply(e, len(l.log)))
+}
+
+// tryApply is apply of the log up to an entry; it ends with the first error.
+func (l *ledger) tryApply(e *Engine, to int) error {
+	l.t.Helper()
+	for i, s := range l.log[l.from:to] {
 		if i%7 == 3 && s.n > e.Batch() {
 			l.applyWrong(e, s)
 		}
 		c := s.clone()
-		must(l.t, e.Apply(s.n, c.changes, c.record))
+		if err := e.Apply(s.n, c.changes, c.record); err != nil {
+			return err
+		}
 		for _, ch := range c.changes {
 			clear(ch.Journal) // whoever keeps a piece of it shows
 		}
@@ -162,6 +170,7 @@ func (l *ledger) apply(e *Engine) {
 			l.t.Fatalf("batch %d was taken over, and the engine has %d", s.n, e.Batch())
 		}
 	}
+	return nil
 }
 
 // applyWrong hands batches to an engine that it is to refuse.

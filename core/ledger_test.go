@@ -44,8 +44,27 @@ type ledgerRig struct {
 	cuts   int
 }
 
-// open opens the state and takes over what it lacks.
+// open opens the state and takes over what it lacks, now and then with an end half-way.
 func (g *ledgerRig) open(stores []buckets.Backend) {
+	g.t.Helper()
+	for ; g.r.IntN(2) == 0; stores = g.again() {
+		l := g.ledger
+		if g.start(stores); g.r.IntN(2) == 0 {
+			g.fuse.left.Store(g.r.Int64N(int64(2*(len(l.log)-l.from) + 1)))
+		}
+		if err := l.tryApply(g.e, l.from+g.r.IntN(len(l.log)-l.from+1)); err != nil && !errors.Is(err, errEnd) {
+			g.t.Fatal(err)
+		}
+		if err := g.e.Close(); err != nil && !errors.Is(err, errEnd) {
+			g.t.Fatal(err)
+		}
+	}
+	g.start(stores)
+	g.ledger.apply(g.e)
+}
+
+// start opens the state.
+func (g *ledgerRig) start(stores []buckets.Backend) {
 	g.t.Helper()
 	g.fuse = &fuse{forAll: true}
 	g.fuse.left.Store(1 << 60)
@@ -57,41 +76,38 @@ func (g *ledgerRig) open(stores []buckets.Backend) {
 	g.e, err = NewEngine(&g.load.cfg, rings, record, g.src.again(), g.ledger)
 	must(g.t, err)
 	g.ledger.e = g.e
-	g.ledger.apply(g.e)
 }
 
 // fail has one thing go wrong, and mends it. It says whether the join came to its end.
 func (g *ledgerRig) fail(how fault, after int) (done bool) {
 	t, l := g.t, g.ledger
+	if how == commitFails {
+		after++
+	}
 	l.left, l.answer = after, map[fault]answer{abortGoesOn: aborts, abortReopens: aborts, lostGoesOn: forgets, lostReopens: forgets,
 		resultsFail: rejects, stateFails: mistakes}[how]
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	g.e.Observe = watch(func(e *Engine) {
 		checkLevels(t, e)
-		if after--; after < 0 && how >= commitFails {
-			if cancel(); how == commitFails {
-				t.Error("a commit worked that was to fail")
-			}
-		}
-		if after == 0 && how == commitFails {
+		switch after--; {
+		case after == 0 && how == commitFails:
 			g.fuse.left.Store(0)
+		case after < 0 && how == commitFails:
+			t.Error("a commit worked that was to fail")
+		case after < 0 && how > commitFails:
+			cancel()
 		}
 	})
-	if how == commitFails && after == 0 {
-		after = 1
-	}
 	err := g.e.Run(ctx)
-	if err == nil {
+	if err == nil && how != commitFails {
 		return true
 	}
-	if !is(err, ErrAborted, errEnd, context.Canceled) {
+	if err != nil && !is(err, ErrAborted, errEnd, context.Canceled) {
 		t.Fatal(err)
 	}
-	if g.e.failed != (how == commitFails && !errors.Is(err, context.Canceled)) {
-		if how != commitFails || g.e.Batch() != l.log[len(l.log)-1].n { // maintenance failed
-			t.Fatalf("%s: failed %v: %v", faultNames[how], g.e.failed, err)
-		}
+	if g.e.failed != (how == commitFails && err != nil) {
+		t.Fatalf("%s: failed %v: %v", faultNames[how], g.e.failed, err)
 	}
 	switch how {
 	case abortGoesOn, resultsFail, stateFails:
@@ -104,9 +120,9 @@ func (g *ledgerRig) fail(how fault, after int) (done bool) {
 		}
 		l.apply(g.e)
 	case abortReopens, lostReopens, commitFails:
-		if how == commitFails {
-			if err := g.e.Rewind(); err == nil && g.e.failed {
-				t.Fatal("an engine whose commit failed goes back")
+		if g.e.failed {
+			if s := l.log[len(l.log)-1]; g.e.Rewind() == nil || g.e.Apply(s.n, s.changes, s.record) == nil {
+				t.Fatal("an engine whose commit failed goes on")
 			}
 		}
 		if err := g.e.Close(); err != nil && !errors.Is(err, errEnd) {
@@ -184,7 +200,7 @@ func (g *ledgerRig) play() {
 	for {
 		how, after := fault(g.r.IntN(int(faults))), g.r.IntN(12)
 		if len(story) > 25 {
-			after = 1 << 40
+			how, after = abortGoesOn, 1<<40
 		}
 		story = append(story, fmt.Sprintf("%s after %d", faultNames[how], after))
 		if g.fail(how, after) {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,10 +23,10 @@ type outputJudge struct {
 	decoders [2]*projection.Decoder
 	rows     [2]projection.Rows
 	values   [2][]byte
+	bodies   [2][]byte
 	made     [2]bool
 	lines    lines
 	line     []byte
-	key      []byte
 
 	// Lines that correct a null row wait until all was read: the row may lie in another partition (rule 17).
 	held []heldLine
@@ -73,7 +74,7 @@ func (j *outputJudge) take(r *kgo.Record) error {
 		j.altered++
 		j.example("spurious", where, "its headers do not say which records it is about")
 	case r.Value == nil:
-		j.takeTombstone(l.i, where)
+		j.takeTombstone(r, l.i, where)
 	case l.i < 0 && l.kind != lineNullB || l.j < 0 && l.kind == linePair || !known(l.group.B) || l.kind == lineNullB && l.j < 0:
 		j.tell(&l, where) // the verifier counts it: no such record counts
 	case !j.says(r, &l):
@@ -179,13 +180,16 @@ func (j *outputJudge) says(r *kgo.Record, l *resultLine) bool {
 	case lineNullA:
 		a := j.event(core.A, l.i)
 		j.line = j.lines.null(j.line[:0], core.A, &a)
-		return is()
+		return is() && j.keyed(r, &a, nil)
 	case lineNullB:
 		b := j.event(core.B, l.j)
 		j.line = j.lines.null(j.line[:0], core.B, &b)
-		return is()
+		return is() && j.keyed(r, nil, &b)
 	case linePair:
 		a, b := j.event(core.A, l.i), j.event(core.B, l.j)
+		if !j.keyed(r, &a, &b) {
+			return false
+		}
 		for _, corrected := range []bool{false, true} {
 			if j.line = j.lines.pair(j.line[:0], &a, &b, corrected); is() {
 				if corrected {
@@ -196,11 +200,32 @@ func (j *outputJudge) says(r *kgo.Record, l *resultLine) bool {
 		}
 		return false
 	}
-	return j.saysGroup(l, is)
+	return j.saysGroup(r, l, is)
 }
 
-func (j *outputJudge) saysGroup(l *resultLine, is func() bool) bool {
+// keyed says whether a record has the key that a row of these events has: the bytes of a string, the text of a number.
+func (j *outputJudge) keyed(r *kgo.Record, a, b *event) bool {
+	var out [2][]byte
+	joinKey := []byte(nil)
+	for s, e := range []*event{a, b} {
+		if e != nil {
+			j.bodies[s] = j.c.spec[s].AppendOutput(j.bodies[s][:0], e.body)
+			out[s], joinKey = j.bodies[s], e.key
+		}
+	}
+	key := j.c.key.of(nil, joinKey, out)
+	var text string
+	if json.Unmarshal(key, &text) == nil {
+		key = []byte(text)
+	}
+	return bytes.Equal(r.Key, key)
+}
+
+func (j *outputJudge) saysGroup(r *kgo.Record, l *resultLine, is func() bool) bool {
 	a := j.event(core.A, l.i)
+	if !j.keyed(r, &a, nil) {
+		return false
+	}
 	last := int64(0)
 	for _, b := range l.group.B {
 		last = max(last, j.gen.TimeB(b))
@@ -229,13 +254,15 @@ func (j *outputJudge) saysGroup(l *resultLine, is func() bool) bool {
 }
 
 // takeTombstone notes what takes back the null row of an A.
-func (j *outputJudge) takeTombstone(i int64, where recordPlace) {
-	if i < 0 || !j.truth.Rules().Retract {
-		j.altered++
-		j.example("spurious", where, "a tombstone that takes nothing back")
-		return
+func (j *outputJudge) takeTombstone(r *kgo.Record, i int64, where recordPlace) {
+	if i >= 0 && j.truth.Rules().Retract {
+		if a := j.event(core.A, i); j.keyed(r, &a, nil) {
+			j.tombstones[i]++
+			return
+		}
 	}
-	j.tombstones[i]++
+	j.altered++
+	j.example("spurious", where, "a tombstone that takes nothing back")
 }
 
 // tell hands a line to the verifier, and keeps it as an example if it is wrong.

@@ -303,7 +303,7 @@ func (f *frame) figures(long bool) []string {
 	add(f.MatchRatio != nil && !f.bare, "match "+orDash(f.MatchRatio, Percent))
 	add(long && !f.bare, "pending "+Count(f.Pending))
 	add(!long && !f.bare, "pending "+strings.TrimSuffix(Rate(float64(f.Pending)), "/s"))
-	add(f.LookupsPerProbe != nil, orDash(f.LookupsPerProbe, plain)+" lookups/B")
+	add(f.LookupsPerProbe != nil && !f.bare, orDash(f.LookupsPerProbe, plain)+" lookups/B")
 	add(f.FPRatio != nil, "FP "+orDash(f.FPRatio, Percent))
 	add(f.RSSBytes > 0, "RSS "+Bytes(f.RSSBytes))
 	add(f.APerS != nil && *f.APerS > 0 && !f.Final, "A "+orDash(f.APerS, Rate))

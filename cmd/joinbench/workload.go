@@ -33,7 +33,7 @@ func (f *workloadFlags) bind(fl *pflag.FlagSet) {
 	fl.StringVar(&f.topics, "topics", "", "the topics of A and of B, with a comma (a.topic, b.topic)")
 	fl.StringVar(&f.partitions, "partitions", "", "partitions of each topic (load.partitions)")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload (load.seed)")
-	fl.StringVar(&f.a, "a", "", "A that wait before the first B, for example 100k (load.pending)")
+	fl.StringVar(&f.a, "a", "", "A that wait before the first B, for example 100k (load.pending, with the rates of both sides auto)")
 	fl.StringVar(&f.b, "b", "", "B in all (load.b_events, with load.warm 0)")
 	fl.StringVar(&f.to, "to", "", "the part that is loaded ends before this B, for example 2M (default: the last)")
 	fl.BoolVar(&f.printJoin, "print-join", false, "print the join as a join.yaml for serve, and stop")
@@ -60,18 +60,21 @@ func (f *workloadFlags) read() (*config.Profile, error) {
 	if err := p.ApplyEnv(os.Environ()); err != nil {
 		return nil, err
 	}
-	settings := []struct{ flag, key, value string }{{"--brokers", "kafka.brokers", f.brokers}, {"--partitions", "load.partitions", f.partitions},
+	type setting struct{ flag, key, value string }
+	settings := []setting{{"--brokers", "kafka.brokers", f.brokers}, {"--partitions", "load.partitions", f.partitions},
 		{"--seed", "load.seed", f.seed}, {"--a", "load.pending", f.a}, {"--b", "load.b_events", f.b}}
+	if f.a != "" { // rates that were meant for another number of A
+		settings = append(settings, setting{"--a", "load.a_rate", "auto"}, setting{"--a", "load.b_rate", "auto"})
+	}
 	if f.b != "" {
-		settings = append(settings, struct{ flag, key, value string }{"--b", "load.warm", "0"})
+		settings = append(settings, setting{"--b", "load.warm", "0"})
 	}
 	if f.topics != "" {
 		a, b, ok := strings.Cut(f.topics, ",")
 		if !ok {
 			return nil, &usageError{fmt.Errorf("--topics %q: two topics with a comma, that of A first", f.topics)}
 		}
-		settings = append(settings, struct{ flag, key, value string }{"--topics", "a.topic", strings.TrimSpace(a)},
-			struct{ flag, key, value string }{"--topics", "b.topic", strings.TrimSpace(b)})
+		settings = append(settings, setting{"--topics", "a.topic", strings.TrimSpace(a)}, setting{"--topics", "b.topic", strings.TrimSpace(b)})
 	}
 	for _, s := range settings {
 		if s.value == "" {

@@ -29,14 +29,16 @@ var allowed = map[string][]string{
 	"baseline":   {"buckets", "core"},
 	"kafka":      {},
 	"capture":    {"projection"},
+	"broker":     {},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
 		"projection", "results"},
-	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
+	"cmd/joinbench": {"baseline", "broker", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
 		"pipeline", "projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
 	"internal/oracle":    {}, // for tests alone
 	"internal/layout":    {},
+	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
 	"internal/mutants":   {}, // a program: it plants bugs in the others
 }
@@ -47,7 +49,8 @@ var inTests = map[string][]string{
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
 	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
-	"cmd/joinbench": {"internal/oracle"},
+	"broker":        {"internal/kafkatest", "internal/leak"},
+	"cmd/joinbench": {"internal/kafkatest", "internal/oracle"},
 }
 
 // onlyFor names packages of others that one package of ours alone may import.
