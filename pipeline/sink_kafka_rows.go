@@ -86,7 +86,10 @@ func (s *kafkaSink) newRecord(r *row) (*kafka.Record, error) {
 	if r.group != nil {
 		n += len(r.group.B)
 	}
-	rec := s.slab.record(n + 3) // three more if it is lost and too large
+	if s.lost {
+		n++
+	}
+	rec := s.slab.record(n + 2) // two more if it is too large
 	for side, e := range [2]*event{r.a, r.b} {
 		if e != nil {
 			s.source(rec, core.Side(side).String(), core.Side(side), e)
