@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -74,6 +76,7 @@ func newOffsetScene(t *testing.T, delivery string, n int) *offsetScene {
 	j.B.Keep = []config.KeepField{{Path: "$.b"}}
 	j.Window.After, j.Delivery, j.MaxSkew = time.Hour, delivery, 87_600*time.Hour
 	j.State.Tasks, j.State.Sync = 2, "none"
+	j.IdleTimeout = 10 * time.Millisecond // A are taken in before the first B
 	s.conf = j
 	s.broker()
 	return o
@@ -91,7 +94,7 @@ func (o *offsetScene) waitAll() {
 		_, err := Serve(ctx, sc)
 		done <- err
 	}()
-	for o.status.Snapshot().Levels.Pending < o.n {
+	for o.readUpTo() < o.n {
 		select {
 		case err := <-done:
 			o.t.Fatalf("serve ended: %v", err)
@@ -102,6 +105,21 @@ func (o *offsetScene) waitAll() {
 	if err := <-done; err != nil {
 		o.t.Fatal(err)
 	}
+}
+
+// readUpTo is how many A are in batches that are kept.
+func (o *offsetScene) readUpTo() (n int) {
+	o.t.Helper()
+	cl := o.client()
+	defer cl.Close()
+	of, err := kadm.NewClient(cl).FetchOffsets(o.t.Context(), "g")
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		o.t.Fatal(err)
+	}
+	for _, at := range of["topic-a"] {
+		n += int(max(at.At, 0))
+	}
+	return n
 }
 
 // ask produces a B for each A.
@@ -392,14 +410,20 @@ func TestBodiesComeInOrderAndInPieces(t *testing.T) {
 // deleteBefore deletes the records of a partition before an offset.
 func (s *serveScene) deleteBefore(topic string, partition int32, offset int64) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.opts.Brokers...))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	cl := s.client()
 	defer cl.Close()
 	before := kadm.Offsets{}
 	before.AddOffset(topic, partition, offset, -1)
 	if _, err := kadm.NewClient(cl).DeleteRecords(s.t.Context(), before); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func (s *serveScene) client() *kgo.Client {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.opts.Brokers...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return cl
 }
