@@ -49,7 +49,7 @@ func (w *bodyWatch) Results(out *Output) error {
 func TestAWaitWithoutTheirBodies(t *testing.T) {
 	for _, probe := range []Probe{ProbeAligned, ProbeWait} {
 		for _, off := range []bool{false, true} {
-			cfg := &Config{After: 1000, MaxSpread: 5000, Width: 100, Slots: 64, Filter: fusefilter.Fuse16, Probe: probe, BatchSize: 16, Inline: true,
+			cfg := &Config{Before: 500, After: 1000, MaxSpread: 5000, Width: 100, Slots: 64, Filter: fusefilter.Fuse16, Probe: probe, BatchSize: 16, Inline: true,
 				Cardinality: ManyToMany, WantA: true, WantB: true, NoBodies: off, Drain: true}
 			var as, bs []event
 			for i := range int64(400) {
