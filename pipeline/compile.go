@@ -35,10 +35,6 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 	if err := checkPaths(j); err != nil {
 		return nil, err
 	}
-	if files && j.A.Store == "offset" {
-		return nil, &config.Error{Faults: []config.Fault{{Key: "a.store", Message: "a.store: offset works with serve only, since files have no offsets to fetch by: " +
-			"set a.store: projection or full"}}}
-	}
 	for i, side := range []*config.Side{&j.A, &j.B} {
 		spec := projection.SideSpec{Key: side.Key, KeyString: side.KeyType == "string", Time: side.Time, TimeUnit: side.TimeUnit,
 			Store: side.Store, Lenient: j.Validation == "lenient", MaxSkew: j.MaxSkew}
@@ -86,6 +82,15 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 		c.sync = buckets.SyncInterval
 	}
 	return &c, nil
+}
+
+// checkStore refuses what a join without topics cannot do. The error is a *config.Error.
+func checkStore(j *config.Join) error {
+	if j.A.Store != "offset" {
+		return nil
+	}
+	return &config.Error{Faults: []config.Fault{{Key: "a.store", Message: "a.store: offset works with serve only, since files have no offsets to fetch by: " +
+		"set a.store: projection or full"}}}
 }
 
 // What the words of the configuration are in core.
