@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +16,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"joinbench/buckets"
 	"joinbench/config"
 	"joinbench/core"
+	"joinbench/internal/failpoint"
+	"joinbench/internal/oracle"
 	"joinbench/kafka"
 	"joinbench/projection"
 )
@@ -51,6 +55,61 @@ func TestOffsetStoreGivesTheSame(t *testing.T) {
 	if fetched == 0 || hits == 0 {
 		t.Errorf("%d records were fetched, %d were kept from before", fetched, hits)
 	}
+}
+
+// TestOffsetStoreLives: steps fail, brokers answer fetches and ends of transactions with errors, processes stop and directories are lost,
+// and the results are those of a life without all that, bodies included.
+func TestOffsetStoreLives(t *testing.T) {
+	defer failpoint.Set(nil)
+	for i := range uint64(4) {
+		seed := *oracleSeed + 100 + i
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rng := oracle.NewRand(seed ^ 0x0ff5e7)
+			s := newServeScene(t, seed, "exactly-once")
+			s.conf.A.Store = "offset"
+			f := &serveFaults{rng: rng, rate: 0.04, left: 12, stops: 0.3}
+			s.brokerFaults(rng)
+			s.fetchFaults()
+			lives := 0
+			for ; !s.life(f); lives++ {
+				if lives > 60 {
+					t.Fatal("60 lives, and no end")
+				}
+				if rng.IntN(4) == 0 {
+					if err := os.RemoveAll(s.dir + "/state"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			t.Logf("%d lives", lives+1)
+			s.checkDelivery("exactly-once")
+		})
+	}
+}
+
+// fetchFaults has the broker answer each ninth fetch of topic-a with an error.
+func (s *serveScene) fetchFaults() {
+	errs := []*kerr.Error{kerr.NotLeaderForPartition, kerr.KafkaStorageError, kerr.OffsetNotAvailable}
+	n := 0
+	s.cluster.ControlKey(kmsg.Fetch.Int16(), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.cluster.KeepControl()
+		req, resp := kreq.(*kmsg.FetchRequest), kreq.ResponseKind().(*kmsg.FetchResponse)
+		if req.SessionEpoch != -1 || len(req.Topics) != 1 { // of who reads everything
+			return nil, nil, false
+		}
+		if n++; n%9 != 0 {
+			return nil, nil, false
+		}
+		rt := kmsg.NewFetchResponseTopic()
+		rt.Topic, rt.TopicID = req.Topics[0].Topic, req.Topics[0].TopicID
+		for _, p := range req.Topics[0].Partitions {
+			rp := kmsg.NewFetchResponseTopicPartition()
+			rp.Partition, rp.ErrorCode = p.Partition, errs[n/9%len(errs)].Code
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+		return resp, nil, true
+	})
 }
 
 // offsetScene is a join of topics in which all A wait before the first B comes: A with keys k0, k1, …, one pair each.
