@@ -122,6 +122,7 @@ type unit struct {
 	consumer  *kafka.Consumer
 	feed      *liveFeed
 	sink      *kafkaSink
+	bodies    *bodySink // before the sink; nil: A wait with their bodies
 	input     *kafkaInput
 	requests  context.Context // of the sink
 	cancel    context.CancelFunc
@@ -156,7 +157,9 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions()); err != nil {
 		return err
 	}
-	u.makeSink()
+	if err := u.makeSink(); err != nil {
+		return err
+	}
 	if err := u.renewProducer(ctx); err != nil {
 		return err
 	}
@@ -202,7 +205,7 @@ func (u *unit) consumerOptions() kafka.ConsumerOptions {
 		}}
 }
 
-func (u *unit) makeSink() {
+func (u *unit) makeSink() error {
 	cfg := u.Config
 	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, member: u.member,
 		exactly: cfg.Delivery == "exactly-once", inputs: [2]string{cfg.A.Topic, cfg.B.Topic},
@@ -219,6 +222,22 @@ func (u *unit) makeSink() {
 		u.trimmer = newTrimmer(u.changelog, u.trimEvery, u.Log)
 	}
 	u.sink = s
+	return u.fetchBodies()
+}
+
+// fetchBodies has the bodies of A fetched when they come out, with a.store: offset.
+func (u *unit) fetchBodies() error {
+	cfg := u.Config
+	if cfg.A.Store != "offset" {
+		return nil
+	}
+	warnOfRetention(u.Log, u.topics[core.A], cfg.Window.After+cfg.Grace)
+	f, err := kafka.NewFetcher(u.options, cfg.A.Topic, kafka.FetcherOptions{CacheBytes: cfg.FetchCache})
+	if err != nil {
+		return err
+	}
+	u.bodies = newBodySink(u.sink, f, u.c.spec[core.A], cfg.Deleted)
+	return nil
 }
 
 // findEnds finds out where to end.
@@ -253,6 +272,9 @@ func (u *unit) close() error {
 	if u.sink != nil && u.sink.producer != nil {
 		u.closeProducer()
 	}
+	if u.bodies != nil {
+		u.bodies.fetcher.Close()
+	}
 	if u.trimmer != nil {
 		u.trimmer.close()
 	}
@@ -278,6 +300,9 @@ func (u *unit) advice() *advice {
 func (u *unit) counters() results.Counters {
 	c := counters(u.state.engine, u.c, u.sink.book.outputs)
 	c.Oversize = int64(u.sink.book.oversize)
+	if u.bodies != nil {
+		u.bodies.count(&c)
+	}
 	return c
 }
 

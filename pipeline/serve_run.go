@@ -44,7 +44,11 @@ func (u *unit) openState(ctx context.Context) error {
 	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
 	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
-	if err := u.state.start(u.c, u.feed, u.sink); err != nil {
+	var sink core.Sink = u.sink
+	if u.bodies != nil {
+		sink = u.bodies
+	}
+	if err := u.state.start(u.c, u.feed, sink); err != nil {
 		return err
 	}
 	e := u.state.engine

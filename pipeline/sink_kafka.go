@@ -41,6 +41,7 @@ type kafkaSink struct {
 	slab     recordSlab
 	text     []byte // of a header
 	object   []byte // of which the key is a field
+	lost     bool   // rows are for the dead letters, for their A is not in its topic any more
 	over     int    // bytes of a group's line that were let go, for it is too large for the topic
 	buffered int    // bytes that may not be acknowledged
 }
