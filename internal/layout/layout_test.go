@@ -31,7 +31,8 @@ var allowed = map[string][]string{
 	"capture":    {"projection"},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
 		"projection", "results"},
-	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
+	"ops": {"config", "kafka", "projection", "results"},
+	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen", "ops",
 		"pipeline", "projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
