@@ -149,7 +149,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s -h)", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRun(s), newJoin(s), newExplain(s), newReport(s), newVersion(s), newDoctor(s))
+	root.AddCommand(newRun(s), newJoin(s), newExplain(s), newReport(s), newVersion(s), newDoctor(s), newBroker(s))
 	return root
 }
 

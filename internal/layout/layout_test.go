@@ -27,28 +27,32 @@ var allowed = map[string][]string{
 	"config":     {"internal/near"},
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
 	"baseline":   {"buckets", "core"},
-	"kafka":      {},
+	"kafka":      {"projection"},
 	"capture":    {"projection"},
+	"broker":     {},
+	"ops":        {"config", "kafka", "projection", "results"},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
 		"projection", "results"},
-	"ops": {"config", "kafka", "projection", "results"},
-	"cmd/joinbench": {"baseline", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen", "ops",
-		"pipeline", "projection", "results"},
+	"cmd/joinbench": {"baseline", "broker", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
+		"ops", "pipeline", "projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
 	"internal/oracle":    {}, // for tests alone
 	"internal/layout":    {},
+	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
 	"internal/mutants":   {}, // a program: it plants bugs in the others
 }
 
 // inTests is what the tests of a package may import besides.
 var inTests = map[string][]string{
+	"ops":           {"internal/kafkatest"},
 	"baseline":      {"internal/leak"},
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
 	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
-	"cmd/joinbench": {"internal/oracle"},
+	"broker":        {"internal/kafkatest", "internal/leak"},
+	"cmd/joinbench": {"internal/kafkatest", "internal/oracle"},
 }
 
 // onlyFor names packages of others that one package of ours alone may import.
