@@ -18,6 +18,7 @@ type Sample struct {
 	Newest     int64 // the greatest record time, ms
 	AppendTime bool  // of that one: the broker stamped it, not who sent it
 	Bytes      int64 // keys and values of all
+	Largest    int   // bytes of the largest value
 	Cut        bool  // the time was over, or it was more than a sample may hold, before the ends were reached
 }
 
@@ -101,6 +102,7 @@ func (s *Sample) take(r *kgo.Record, left map[int32]int64) {
 	s.Records = append(s.Records, projection.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Timestamp: at,
 		Partition: r.Partition, Offset: r.Offset})
 	s.Bytes += int64(len(r.Key) + len(r.Value))
+	s.Largest = max(s.Largest, len(r.Value))
 	if at >= s.Newest {
 		s.Newest, s.AppendTime = at, r.Attrs.TimestampType() == 1
 	}

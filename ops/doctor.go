@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -164,6 +165,8 @@ func reachAdvice(err error) string {
 		return "a right is missing: have it given to this user (kafka-acls --add), or use another one"
 	case strings.Contains(text, "x509:"), strings.Contains(text, "tls:"):
 		return "the connection is not as kafka.tls says: see kafka.tls.ca and kafka.tls.server_name; a port without TLS answers no TLS"
+	case errors.Is(err, io.EOF):
+		return "the broker hung up: is this a port with TLS (kafka.tls) or SASL (kafka.sasl), and are user and secret right?"
 	case errors.As(err, &dns):
 		return "no such host: see kafka.brokers"
 	case strings.Contains(text, "secret:"), strings.Contains(text, "no such file"):

@@ -98,7 +98,7 @@ func (x *examining) written(ctx context.Context, check, topic, key string) (*kaf
 	t, err := x.topic(ctx, topic)
 	switch {
 	case errors.Is(err, kafka.ErrNoTopic):
-		x.bad(check, topic+" is not there, or not to be seen by this user", "make it (kafka-topics --create), or mend "+key)
+		x.bad(check, topic+" is not there, or not to be seen by this user", "make it (kafka-topics --create, or serve --create-topics), or mend "+key)
 	case err != nil:
 		x.bad(check, topic+": "+err.Error(), reachAdvice(err))
 	case t.Leaderless > 0:
@@ -147,25 +147,28 @@ func (x *examining) durable(t *kafka.TopicFacts) (status, said, advice string) {
 	return "", said, ""
 }
 
-// outputSize: a result holds what both sides keep.
+// outputSize: a result holds what both sides keep, and with collect many B.
 func (x *examining) outputSize(t *kafka.TopicFacts) {
-	var most int64
+	const name = "output size"
+	advice := "a result that is too large goes to topics.dead and is counted as oversize: name what is needed with keep, or raise max.message.bytes of " + t.Name
+	var seen int64 // the largest of both together
 	for i := range x.inputs {
 		in := &x.inputs[i]
-		if in.topic == nil {
+		if in.topic == nil || len(in.conf.Keep) > 0 {
+			continue
+		}
+		if in.topic.MaxBytes > t.MaxBytes {
+			x.warn(name, fmt.Sprintf("a result holds the whole value of a record of %s, which may be %s, and %s takes %s", in.topic.Name,
+				results.Bytes(int64(in.topic.MaxBytes)), t.Name, results.Bytes(int64(t.MaxBytes))), advice)
 			return
 		}
-		most += int64(in.topic.MaxBytes)
+		if in.sample != nil {
+			seen += int64(in.sample.Largest)
+		}
 	}
-	if len(x.j.A.Keep) > 0 && len(x.j.B.Keep) > 0 && x.j.Collect.Mode == "eager" || most <= int64(t.MaxBytes) {
-		return
+	if 2*seen > int64(t.MaxBytes) {
+		x.warn(name, fmt.Sprintf("the largest of the sampled records are %s together, and %s takes %s", results.Bytes(seen), t.Name, results.Bytes(int64(t.MaxBytes))), advice)
 	}
-	why := "a result holds the whole value of a side without keep"
-	if x.j.Collect.Mode != "eager" {
-		why = "a result holds all B of its A"
-	}
-	x.warn("output size", fmt.Sprintf("%s: %s takes %s, and the inputs' records may be %s together", why, t.Name, results.Bytes(int64(t.MaxBytes)), results.Bytes(most)),
-		"a result that is too large goes to topics.dead and is counted as oversize: name what is needed with keep, or raise max.message.bytes of "+t.Name)
 }
 
 // outputTime: results have the event time of what they join, so brokers see times of the past.
@@ -222,6 +225,10 @@ func (x *examining) changelog(ctx context.Context) {
 
 func (x *examining) changelogKeeps(t *kafka.TopicFacts) {
 	const check = "changelog"
+	if t.Partitions != 1 {
+		x.bad(check, fmt.Sprintf("%s has %s", t.Name, count(t.Partitions, "partition")), "its batches have one order, so it has 1: delete it and let serve make it, or use another kafka.group")
+		return
+	}
 	value := fmt.Sprintf("%s: %s, %s", t.Name, count(t.Partitions, "partition"), count(t.Replicas, "replica"))
 	for _, limit := range []string{"retention.ms", "retention.bytes"} {
 		if n, known := setting(t, limit); known && n >= 0 {
