@@ -226,6 +226,12 @@ func (m *Memory) Undo() {
 	m.forget()
 }
 
+// Changes implements core.Joiner.
+func (m *Memory) Changes([]core.Change, int) ([]core.Change, error) { return nil, errNoChangelog }
+
+// Apply implements core.Joiner.
+func (m *Memory) Apply([]core.Change, [2]core.Limits) error { return errNoChangelog }
+
 // Commit implements core.Joiner: there is nothing to make last. What has paired gives its bytes back.
 func (m *Memory) Commit(uint64, []byte) error {
 	start := time.Now()

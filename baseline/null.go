@@ -1,6 +1,13 @@
 package baseline
 
-import "joinbench/core"
+import (
+	"errors"
+
+	"joinbench/core"
+)
+
+// errNoChangelog is what the joiners of this package say to a sink that is a core.Ledger.
+var errNoChangelog = errors.New("a baseline keeps no changelog")
 
 // Null is a core.Joiner that counts what it is given and finds nothing. What a run with it takes is what generator,
 // decoders and gate take.
@@ -45,6 +52,12 @@ func (n *Null) Found() core.Found { return core.Found{} }
 
 // Undo implements core.Joiner.
 func (n *Null) Undo() {}
+
+// Changes implements core.Joiner: a state that is nowhere has no changelog.
+func (n *Null) Changes([]core.Change, int) ([]core.Change, error) { return nil, errNoChangelog }
+
+// Apply implements core.Joiner.
+func (n *Null) Apply([]core.Change, [2]core.Limits) error { return errNoChangelog }
 
 // Commit implements core.Joiner.
 func (n *Null) Commit(uint64, []byte) error { return nil }

@@ -44,10 +44,22 @@ func (p *applying) appends(epoch int64, first uint32, _ int) (skip bool, err err
 
 // miss notes a bucket whose beginning is missing.
 func (r *Ring) miss(epoch int64) {
+	if r.missing[epoch] {
+		return
+	}
 	if r.missing == nil {
 		r.missing = map[int64]bool{}
 	}
 	r.missing[epoch] = true
+	r.missed = append(r.missed, epoch)
+}
+
+// undoMissed forgets what the batch in progress missed.
+func (r *Ring) undoMissed() {
+	for _, epoch := range r.missed {
+		delete(r.missing, epoch)
+	}
+	r.missed = r.missed[:0]
 }
 
 func (p *applying) appended(hash uint64, entry []byte) {

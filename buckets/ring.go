@@ -75,6 +75,7 @@ type Ring struct {
 	prefix  string         // of its keys in the meta family
 	all     *Rings         // of the store
 	missing map[int64]bool // epochs that Apply passed over
+	missed  []int64        // of these, those that the batch in progress was the first to miss
 
 	journalBytes int64 // since the last cut
 	lastAppended int   // bytes of the last commit
@@ -257,6 +258,7 @@ func (r *Ring) unUse(b *Bucket, row uint32) {
 // Undo goes back to the last commit.
 func (r *Ring) Undo() {
 	r.all.encoded = false
+	r.undoMissed()
 	for _, b := range r.touched {
 		for _, row := range b.log {
 			r.unUse(b, row)
@@ -329,7 +331,7 @@ func (r *Ring) endBatch(batch uint64) {
 		}
 		b.endBatch()
 	}
-	r.touched = r.touched[:0]
+	r.touched, r.missed = r.touched[:0], r.missed[:0]
 	r.committed = batch
 	r.journalBytes += int64(len(r.write.Record))
 }

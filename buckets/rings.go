@@ -151,6 +151,25 @@ func (g *Rings) Commit(batch uint64, record []byte) error {
 	return nil
 }
 
+// EachBucket calls fn with each live bucket, ring by ring, and the name of its ring.
+func (g *Rings) EachBucket(fn func(space byte, b *Bucket)) {
+	for _, r := range g.rings {
+		for _, b := range r.slots {
+			if b != nil {
+				fn(r.opt.Space, b)
+			}
+		}
+	}
+}
+
+// Missing is Ring.Missing of all rings.
+func (g *Rings) Missing() (epochs []int64) {
+	for _, r := range g.rings {
+		epochs = append(epochs, r.Missing()...)
+	}
+	return epochs
+}
+
 // Undo goes back to the last commit in all rings.
 func (g *Rings) Undo() {
 	for _, r := range g.rings {

@@ -175,6 +175,21 @@ func (w *both) Undo() {
 	w.b.undo()
 }
 
+// Changes implements Joiner: the rings share a store, and a journal.
+func (w *both) Changes(dst []Change, task int) ([]Change, error) { return w.a.changes(dst, task), nil }
+
+// Apply implements Joiner.
+func (w *both) Apply(changes []Change, by [2]Limits) error {
+	w.a.releasesBelow(by[A])
+	w.b.releasesBelow(by[B])
+	if err := w.a.apply(changes); err != nil {
+		return err
+	}
+	w.a.fillIndexes()
+	w.b.fillIndexes()
+	return nil
+}
+
 // Commit implements Joiner: the rings share a store, and a write.
 func (w *both) Commit(n uint64, record []byte) error {
 	w.b.releasedUpTo()

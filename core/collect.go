@@ -66,9 +66,7 @@ func newGroups(cfg *Config, ring *buckets.Ring, help *helper) *groups {
 			continue
 		}
 		x := fusefilter.NewOpenIndex(len(b.Hashes()))
-		for row, h := range b.Hashes() {
-			x.Insert(h, uint32(row))
-		}
+		fillIndex(x, b)
 		g.index[slot] = x
 	}
 	return g
@@ -206,6 +204,11 @@ func (g *groups) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex
 	if err != nil {
 		return nil, nil, err
 	}
+	return b, g.indexOf(b), nil
+}
+
+// indexOf is Task.indexOf.
+func (g *groups) indexOf(b *buckets.Bucket) *fusefilter.OpenIndex {
 	x := g.index[b.Slot]
 	if x == nil {
 		if n := len(g.spare); n > 0 {
@@ -216,7 +219,7 @@ func (g *groups) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex
 		x.Reset(g.rows)
 		g.index[b.Slot] = x
 	}
-	return b, x, nil
+	return x
 }
 
 // begin forgets what came out last: before each part of a batch.

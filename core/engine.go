@@ -18,17 +18,23 @@ type Engine struct {
 	gate    *Gate
 	joiners []Joiner
 	tasks   []*Task // the joiners, if they are tasks
+	rings   Rings   // theirs
 	route   router
 	source  Source
 	sink    Sink
+	ledger  Ledger   // the sink, if it is the first to keep a batch
 	batch   uint64   // of the last commit
 	wm      [2]int64 // watermarks of it
+	kept    []byte   // its commit record; empty: there is none
 	failed  bool     // a commit failed: some joiners may be ahead of the commit record
+	moved   bool     // gate, source and sink are not at the last committed batch, or not all of them
 	sync    Syncer   // the sink, if each commit has to outlive a power cut
 	base    Counters
 	now     Counters // since this engine was made; Tasks is left empty
+	before  books    // as of the last commit
 	out     Output
-	record  []byte
+	record  []byte // of the batch in progress
+	changes []Change
 
 	// Observe, if set, is called after each commit. Its error ends the run.
 	Observe func(*Engine) error
@@ -97,12 +103,9 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 	if err != nil {
 		return nil, errors.Join(err, rings.close())
 	}
-	e.wm = e.gate.wm
+	e.wm, e.rings = e.gate.wm, rings
+	e.fillGate()
 	for _, r := range rings {
-		e.gate.fillFrom(A, r.At(0))
-		if cfg.Probe == ProbeWait {
-			e.gate.fillFrom(B, r.At(1))
-		}
 		e.addTask(r)
 	}
 	if s, ok := sink.(Syncer); ok {
@@ -118,6 +121,16 @@ func NewEngine(cfg *Config, rings Rings, record []byte, source Source, sink Sink
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+// fillGate claims the slots of the buckets that there are.
+func (e *Engine) fillGate() {
+	for _, r := range e.rings {
+		e.gate.fillFrom(A, r.At(0))
+		if e.cfg.Probe == ProbeWait {
+			e.gate.fillFrom(B, r.At(1))
+		}
+	}
 }
 
 // addTask makes the joiner of the rings of one task.
@@ -152,29 +165,42 @@ func NewEngineWith(cfg *Config, joiners []Joiner, source Source, sink Sink) (*En
 
 // newEngine makes an engine that lacks its n joiners, and brings gate, source and sink to where the record says.
 func newEngine(cfg *Config, n int, record []byte, source Source, sink Sink) (*Engine, error) {
-	e := &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink}
-	sinkState, err := e.restore(record)
+	e := &Engine{cfg: cfg, gate: newGate(cfg, source), source: source, sink: sink, kept: slices.Clone(record)}
+	e.ledger, _ = sink.(Ledger)
+	r, err := e.restore(record)
 	if err == nil {
-		err = sink.Restore(sinkState)
+		e.batch, e.base = r.batch, r.counters
+		err = e.resume(r)
 	}
 	if err != nil {
 		return nil, err
-	}
-	for _, side := range []Side{A, B} {
-		for i := range e.gate.parts[side] {
-			if err := source.Start(side, i, e.gate.parts[side][i].place); err != nil {
-				return nil, err
-			}
-		}
 	}
 	e.route = router{hash: cfg.Hash, parts: make([]taskPart, n)}
 	return e, nil
 }
 
+// resume brings sink and source to what restore read.
+func (e *Engine) resume(r restored) error {
+	if err := e.sink.Restore(r.sink); err != nil {
+		return err
+	}
+	for _, side := range []Side{A, B} {
+		for i := range e.gate.parts[side] {
+			if err := e.source.Start(side, i, e.gate.parts[side][i].place); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Run joins until the input ends, until nothing more can move (without Drain), or until the context is done, which
 // it looks at between batches. It returns the context's error in that case; everything up to the last batch is
-// committed then. While a LiveSource has nothing, it waits, until time itself lets something go.
+// committed then, and the next Run goes on. After any other error that is from the last batch on, as after Rewind. While a LiveSource has nothing, it waits, until time itself lets something go.
 func (e *Engine) Run(ctx context.Context) error {
+	if err := e.takeUp(); err != nil {
+		return err
+	}
 	var b batch
 	live, _ := e.source.(LiveSource)
 	idle := false
@@ -188,6 +214,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 		}
 		if err := e.gate.fill(&b, e.cfg.BatchSize); err != nil {
+			e.moved = true
 			return err
 		}
 		to := e.cfg.bounds(b.wm)
@@ -209,17 +236,26 @@ func (e *Engine) Run(ctx context.Context) error {
 // step takes one batch through: compute, hand over, commit, then seal and drop. If it fails before the commit, the
 // tasks are as the last one left them; if the commit fails, only Close is left to do.
 func (e *Engine) step(b *batch, to [2]Bounds) error {
-	if err := e.compute(b); err != nil {
-		return errors.Join(err, e.each(func(j Joiner, _ *taskPart) error { j.Undo(); return nil }))
+	e.before.note(e)
+	err := e.compute(b)
+	if err == nil {
+		err = e.settle(e.batch + 1)
 	}
-	if err := e.commit(); err != nil {
+	if err != nil {
+		return errors.Join(err, e.undo())
+	}
+	if err := e.commit(e.batch+1, e.record); err != nil {
 		e.failed = true
 		return err
 	}
-	e.wm = b.wm
-	e.gate.advance(to)
-	if err := e.maintain(to); err != nil {
+	e.kept, e.record = e.record, e.kept
+	if err := e.settled(b.wm, to); err != nil {
 		return err
+	}
+	if e.ledger != nil {
+		if err := e.ledger.Kept(e.batch); err != nil {
+			return err
+		}
 	}
 	for _, c := range b.done {
 		e.source.Done(c)
@@ -228,6 +264,22 @@ func (e *Engine) step(b *batch, to [2]Bounds) error {
 		return e.Observe(e)
 	}
 	return nil
+}
+
+// settled is what follows a commit: what its watermarks allow is sealed and dropped.
+func (e *Engine) settled(wm [2]int64, to [2]Bounds) error {
+	e.batch++
+	e.wm = wm
+	e.gate.advance(to)
+	return e.maintain(to)
+}
+
+// undo takes back the batch in progress, and what it counted.
+func (e *Engine) undo() error {
+	err := e.each(func(j Joiner, _ *taskPart) error { j.Undo(); return nil })
+	e.before.restore(e)
+	e.moved = true
+	return err
 }
 
 // compute joins one batch and hands its results over, in parts if they are many.
@@ -447,11 +499,9 @@ func entryOf(r Ref) []byte {
 	return en.AppendTo(nil)
 }
 
-// commit: with one joiner journal and commit record are one write; with several each journals, then the record says
-// that all have (decision 6).
-func (e *Engine) commit() error {
-	e.batch++
-	record, err := e.appendRecord(e.record[:0])
+// settle makes the commit record of batch n, which is computed, and has a ledger keep it with all that the batch did.
+func (e *Engine) settle(n uint64) error {
+	record, err := e.appendRecord(e.record[:0], n)
 	if err != nil {
 		return err
 	}
@@ -464,10 +514,22 @@ func (e *Engine) commit() error {
 			return err
 		}
 	}
-	if len(e.joiners) == 1 {
-		return e.joiners[0].Commit(e.batch, record)
+	if e.ledger == nil {
+		return nil
 	}
-	if err := e.each(func(j Joiner, _ *taskPart) error { return j.Commit(e.batch, nil) }); err != nil {
+	if err := e.listChanges(); err != nil {
+		return err
+	}
+	return e.ledger.Settle(n, e.changes, record)
+}
+
+// commit: with one joiner journal and commit record are one write; with several each journals, then the record says
+// that all have (decision 6).
+func (e *Engine) commit(n uint64, record []byte) error {
+	if len(e.joiners) == 1 {
+		return e.joiners[0].Commit(n, record)
+	}
+	if err := e.each(func(j Joiner, _ *taskPart) error { return j.Commit(n, nil) }); err != nil {
 		return err
 	}
 	return e.joiners[0].WriteCommit(record)

@@ -92,19 +92,32 @@ type Gate struct {
 const noEpoch = math.MinInt64
 
 func newGate(cfg *Config, src Source) *Gate {
-	first := [2]int64{minTime, minTime}
-	g := &Gate{cfg: cfg, src: src, time: newLiveTime(cfg, src), wm: first, floor: first, sealable: first, closed: first}
+	g := &Gate{cfg: cfg, src: src}
 	for _, s := range []Side{A, B} {
 		g.back[s] = map[int64]int64{}
 		g.live[s] = make([]int64, cfg.Slots)
+		for _, p := range src.Partitions(s) {
+			g.parts[s] = append(g.parts[s], gatePart{Partition: p})
+		}
+	}
+	g.reset()
+	return g
+}
+
+// reset brings the gate to its beginning. The chunks that it had are the source's, which is to start anew. Tasks know the maps.
+func (g *Gate) reset() {
+	first := [2]int64{minTime, minTime}
+	g.wm, g.floor, g.sealable, g.closed, g.idle = first, first, first, first, [2]bool{}
+	g.time = newLiveTime(g.cfg, g.src)
+	for _, s := range []Side{A, B} {
+		clear(g.back[s])
 		for i := range g.live[s] {
 			g.live[s][i] = noEpoch
 		}
-		for _, p := range src.Partitions(s) {
-			g.parts[s] = append(g.parts[s], gatePart{Partition: p, m: minTime, silent: off})
+		for i := range g.parts[s] {
+			g.parts[s][i] = gatePart{Partition: g.parts[s][i].Partition, m: minTime, silent: off}
 		}
 	}
-	return g
 }
 
 // fill takes up to max records. Every A that is admitted is stored before any B of the same batch asks, and a B

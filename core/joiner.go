@@ -28,6 +28,12 @@ type Joiner interface {
 	GoOn() error
 	// Undo goes back to the last commit.
 	Undo()
+	// Changes appends what the batch did to the joiner's state, as the joiner of task number `task`. The bytes are valid until
+	// Commit or Undo, and nothing of the batch may come between.
+	Changes(dst []Change, task int) ([]Change, error)
+	// Apply does, between Begin and Commit or Undo, what Changes of another joiner of this task said. By are the limits that
+	// the batch let go by (Release); what it put out does not come out again.
+	Apply(changes []Change, by [2]Limits) error
 	// Commit makes the batch n last, with the commit record if it is not nil.
 	Commit(n uint64, record []byte) error
 	// WriteCommit keeps the commit record of several joiners. Only the first one's is called, after each has committed.
@@ -96,6 +102,24 @@ func (t taskJoiner) Found() Found {
 		f.Groups = t.groups.found()
 	}
 	return f
+}
+
+// Changes implements Joiner.
+func (t taskJoiner) Changes(dst []Change, task int) ([]Change, error) {
+	return t.changes(dst, task), nil
+}
+
+// Apply implements Joiner.
+func (t taskJoiner) Apply(changes []Change, by [2]Limits) error {
+	t.releasesBelow(by[A])
+	if err := t.apply(changes); err != nil {
+		return err
+	}
+	t.fillIndexes()
+	if t.groups != nil {
+		t.groups.fillIndexes()
+	}
+	return nil
 }
 
 // Release implements Joiner.

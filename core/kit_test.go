@@ -132,6 +132,12 @@ func (s *script) Start(side Side, part int, place int64) error {
 		return fmt.Errorf("place %d of %d records", place, n)
 	}
 	s.at[side][part] = max(0, int(place)-s.rewind)
+	for c := range s.out { // those of before an engine went back
+		if c.Side == side && c.Part == part {
+			delete(s.out, c)
+			c.spoil()
+		}
+	}
 	return nil
 }
 
@@ -161,6 +167,10 @@ func (s *script) Done(c *Chunk) {
 		s.t.Errorf("a chunk of side %s, partition %d was given back twice", c.Side, c.Partition)
 	}
 	delete(s.out, c)
+	c.spoil()
+}
+
+func (c *Chunk) spoil() {
 	for i := range c.Keys {
 		c.Keys[i] = 0xEE
 	}

@@ -154,7 +154,9 @@ func (t *Task) maintain(to Bounds) error {
 	}
 	t.sealable = to.Sealable
 	t.startSeals()
-	t.foreseeReleases()
+	if !t.applying { // else the limits run ahead of what would be read
+		t.foreseeReleases()
+	}
 	if err := t.spill(); err != nil {
 		return err
 	}

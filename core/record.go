@@ -27,10 +27,11 @@ const commitVersion = 4
 
 var errCommit = errors.New("damaged commit record")
 
-func (e *Engine) appendRecord(dst []byte) ([]byte, error) {
+// appendRecord makes the commit record of batch n, in which gate and counters are.
+func (e *Engine) appendRecord(dst []byte, n uint64) ([]byte, error) {
 	g := e.gate
 	dst = append(dst, commitVersion)
-	dst = binary.LittleEndian.AppendUint64(dst, e.batch)
+	dst = binary.LittleEndian.AppendUint64(dst, n)
 	for _, v := range g.wm {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 	}
@@ -62,22 +63,35 @@ func CommittedBatch(record []byte) (uint64, error) {
 	return binary.LittleEndian.Uint64(record[1:]), nil
 }
 
-// restore takes over a commit record and returns the sink's part of it.
-func (e *Engine) restore(record []byte) (sink []byte, err error) {
-	if e.batch, err = CommittedBatch(record); err != nil || len(record) == 0 {
-		return nil, err
+// restored is what a commit record says beside what the gate takes from it.
+type restored struct {
+	batch    uint64
+	counters Counters
+	sink     []byte // its part of the record, into which it points
+}
+
+// restore brings the gate, which is at its beginning, to a commit record.
+func (e *Engine) restore(record []byte) (r restored, err error) {
+	if r.batch, err = CommittedBatch(record); err != nil || len(record) == 0 {
+		return r, err
 	}
 	if len(record) < 25 {
-		return nil, fmt.Errorf("%w: cut short", errCommit)
+		return r, fmt.Errorf("%w: cut short", errCommit)
 	}
 	g := e.gate
 	for i, v := range []*int64{&g.wm[A], &g.wm[B]} {
 		*v = int64(binary.LittleEndian.Uint64(record[9+8*i:]))
 	}
-	rest, err := e.base.decode(record[25:])
+	rest, err := r.counters.decode(record[25:])
 	if err != nil {
-		return nil, err
+		return r, err
 	}
+	r.sink, err = g.restoreParts(rest)
+	return r, err
+}
+
+// restoreParts takes over what a commit record says of partitions and buckets, and returns the rest.
+func (g *Gate) restoreParts(rest []byte) (_ []byte, err error) {
 	for s, side := range g.parts {
 		if len(rest) < 4 {
 			return nil, fmt.Errorf("%w: partitions", errCommit)

@@ -19,9 +19,10 @@ type router struct {
 
 // taskPart is one task's part of a batch: rows with their hashes.
 type taskPart struct {
-	rows [2][]slice
-	from []uint32         // for each slice of B, which of the batch's slices it is of
-	took [2]time.Duration // by side, what dividing took of the task's goroutine
+	rows    [2][]slice
+	from    []uint32         // for each slice of B, which of the batch's slices it is of
+	changes []Change         // what the batch did to the task's state, or is to do (Engine.Apply)
+	took    [2]time.Duration // by side, what dividing took of the task's goroutine
 }
 
 // share is the slices of a batch that one task hashes: the i-th of n each n-th, from i on. It has them divided by whose the rows

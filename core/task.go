@@ -47,6 +47,7 @@ type Task struct {
 	matches  []Match
 	inVain   []Ref
 	copies   []byte
+	journals []buckets.RingJournal
 	touched  byte // sum of what was read ahead, so that it is read
 
 	stats      *TaskStats
@@ -56,6 +57,7 @@ type Task struct {
 	sealable   int64  // epochs below may be sealed
 	lanesBusy  bool
 	leftOut    int64 // epoch of a bucket that does not fit into the lanes while it is the newest
+	applying   bool  // the last batch was applied: nothing is put out
 	closing    bool  // nothing new is begun: after a drop that failed, the set may know buckets that the ring no longer has
 	syncBusy   bool
 	outputs    Syncer // synced before this task's log, which has the commit record
@@ -115,14 +117,13 @@ func newTask(cfg *Config, ring *buckets.Ring, let Limits, help *helper) *Task {
 
 func (t *Task) reindex(b *buckets.Bucket) {
 	x := fusefilter.NewOpenIndex(len(b.Hashes()))
-	for row, h := range b.Hashes() {
-		x.Insert(h, uint32(row))
-	}
+	fillIndex(x, b)
 	t.index[b.Slot] = x
 }
 
 // begin forgets the last batch's results.
 func (t *Task) begin() {
+	t.applying = false
 	t.forget()
 	t.inVain = t.inVain[:0]
 }
@@ -240,6 +241,11 @@ func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, 
 	if err != nil {
 		return nil, nil, err
 	}
+	return b, t.indexOf(b), nil
+}
+
+// indexOf is the index of an open bucket's arena; it is made if there is none.
+func (t *Task) indexOf(b *buckets.Bucket) *fusefilter.OpenIndex {
 	x := t.index[b.Slot]
 	if x == nil {
 		if n := len(t.spare); n > 0 {
@@ -250,7 +256,7 @@ func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, 
 		x.Reset(int(t.rows + t.rows/8))
 		t.index[b.Slot] = x
 	}
-	return b, x, nil
+	return x
 }
 
 // ask lets B rows ask, in order: hash all, find the candidates of all, read the sealed ones in one go, then pair

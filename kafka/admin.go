@@ -97,34 +97,6 @@ func CreateTopic(ctx context.Context, o Options, name string, partitions int, se
 	return nil
 }
 
-// Committed are the offsets that a group has committed for topics, with their metadata; partitions without one are left out.
-func Committed(ctx context.Context, o Options, group string, topics ...string) ([]Offset, error) {
-	cl, err := o.dial()
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
-	resp, err := kadm.NewClient(cl).FetchOffsetsForTopics(ctx, group, topics...)
-	if errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("offsets of group %s: %w", group, explain(err))
-	}
-	var all []Offset
-	for topic, parts := range resp {
-		for _, r := range parts {
-			if r.Err != nil {
-				return nil, fmt.Errorf("offsets of group %s: %s/%d: %w", group, topic, r.Partition, explain(r.Err))
-			}
-			if r.At >= 0 {
-				all = append(all, Offset{Topic: topic, Partition: r.Partition, At: r.At, Metadata: r.Metadata})
-			}
-		}
-	}
-	return all, nil
-}
-
 // dial makes a client for requests of its own. The caller closes it.
 func (o Options) dial() (*kgo.Client, error) {
 	opts, err := o.clientOpts()

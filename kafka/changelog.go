@@ -34,9 +34,9 @@ const frameBytes = 512 << 10
 func (c *Changelog) End() int64 { return c.end }
 
 // Write produces the frames of a batch; Flush of the producer says whether they are there. The bytes are copied.
-func (c *Changelog) Write(ctx context.Context, p *Producer, n uint64, changes []Change, record []byte) {
+func (c *Changelog) Write(ctx context.Context, p *Producer, b *Batch) {
 	size := min(frameBytes, p.MaxBytes(c.Topic))
-	writeBatch(&Batch{N: n, Changes: changes, Record: record}, p.life, size, func(value []byte) {
+	writeBatch(b, p.life, size, func(value []byte) {
 		r := &Record{Topic: c.Topic, Partition: c.Partition, Value: value}
 		p.cl.Produce(ctx, r, func(r *kgo.Record, err error) {
 			p.done(r, err)

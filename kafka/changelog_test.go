@@ -22,7 +22,7 @@ func randomBatch(rng *rand.Rand, n uint64, size int) *Batch {
 		}
 		return b
 	}
-	b := &Batch{N: n, Record: some()}
+	b := &Batch{N: n, Tasks: 1 + rng.IntN(5), Record: some()}
 	for range rng.IntN(4) {
 		b.Changes = append(b.Changes, Change{Task: rng.IntN(5), Space: "\x00wc"[rng.IntN(3)], Journal: some()})
 	}
@@ -194,7 +194,7 @@ func TestChangelogRoundTrip(t *testing.T) {
 						p.Produce(ctx, &Record{Topic: "log", Value: v})
 					}
 				} else {
-					log.Write(ctx, p, n, b.Changes, b.Record)
+					log.Write(ctx, p, b)
 				}
 				if err := p.Flush(ctx); err != nil {
 					t.Fatal(err)
@@ -253,7 +253,7 @@ func TestOpenTransactionIsWaitedFor(t *testing.T) {
 	if err := other.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	log.Write(ctx, other, 1, nil, []byte("record"))
+	log.Write(ctx, other, &Batch{N: 1, Record: []byte("record")})
 	if err := other.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}

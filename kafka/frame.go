@@ -11,7 +11,7 @@ import (
 // A batch in a changelog partition is a row of frames, each the value of one record (format version 1, little endian):
 //
 //	u8 version (1), u8 flags, u8 space, u8 0, u32 task,
-//	u64 life, u64 batch, u32 index of the frame in its batch, u32 0,
+//	u64 life, u64 batch, u32 index of the frame in its batch, u32 number of tasks,
 //	the piece of the change's journal, or of the commit record,
 //	u64 checksum: xxh3 of all before it, seeded with the checksum of the frame before (0 for the first)
 //
@@ -37,6 +37,7 @@ type Change struct {
 // Batch is one batch of a changelog.
 type Batch struct {
 	N       uint64
+	Tasks   int   // how many there are, be they in Changes or not
 	Before  int64 // the offset of its first frame
 	Changes []Change
 	Record  []byte // the commit record
@@ -49,6 +50,7 @@ var ErrFrame = errors.New("damaged changelog")
 type frame struct {
 	flags, space byte
 	task, index  uint32
+	tasks        uint32
 	life, batch  uint64
 	piece        []byte
 	sum          uint64
@@ -59,6 +61,7 @@ type frames struct {
 	size  int
 	life  uint64
 	batch uint64
+	tasks uint32
 	index uint32
 	sum   uint64
 	emit  func(value []byte)
@@ -66,7 +69,7 @@ type frames struct {
 
 // writeBatch hands over the frames of a batch, each in memory of its own.
 func writeBatch(b *Batch, life uint64, size int, emit func(value []byte)) {
-	w := frames{size: size, life: life, batch: b.N, emit: emit}
+	w := frames{size: size, life: life, batch: b.N, tasks: uint32(b.Tasks), emit: emit}
 	for _, c := range b.Changes {
 		w.pieces(frame{task: uint32(c.Task), space: c.Space}, c.Journal)
 	}
@@ -93,7 +96,7 @@ func (w *frames) write(f *frame) {
 	dst = binary.LittleEndian.AppendUint64(dst, w.life)
 	dst = binary.LittleEndian.AppendUint64(dst, w.batch)
 	dst = binary.LittleEndian.AppendUint32(dst, w.index)
-	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, w.tasks)
 	dst = append(dst, f.piece...)
 	w.sum = xxh3.HashSeed(dst, w.sum)
 	w.index++
@@ -110,8 +113,8 @@ func parseFrame(value []byte) (frame, error) {
 	}
 	le := binary.LittleEndian
 	f := frame{flags: value[1], space: value[2], task: le.Uint32(value[4:]), life: le.Uint64(value[8:]),
-		batch: le.Uint64(value[16:]), index: le.Uint32(value[24:])}
-	if f.flags&^(lastPiece|commitRecord) != 0 || value[3] != 0 || le.Uint32(value[28:]) != 0 || f.task > maxTask {
+		batch: le.Uint64(value[16:]), index: le.Uint32(value[24:]), tasks: le.Uint32(value[28:])}
+	if f.flags&^(lastPiece|commitRecord) != 0 || value[3] != 0 || f.tasks > maxTasks || f.task > maxTasks {
 		return frame{}, fmt.Errorf("%w: a frame with flags %#x, task %d", ErrFrame, f.flags, f.task)
 	}
 	end := len(value) - frameChecksum
@@ -119,7 +122,7 @@ func parseFrame(value []byte) (frame, error) {
 	return f, nil
 }
 
-const maxTask = 1 << 16
+const maxTasks = 1 << 16
 
 // assembler puts batches together from frames in the order of the partition. Frames of several lives may lie between each other
 // (without transactions, a request of a process that is gone may arrive late): each life's are put together by themselves. A batch
@@ -148,7 +151,7 @@ func (a *assembler) add(offset int64, value []byte) (*Batch, error) {
 	}
 	b := a.open[f.life]
 	if f.index == 0 {
-		b = &assembly{Batch: Batch{N: f.batch, Before: offset}}
+		b = &assembly{Batch: Batch{N: f.batch, Tasks: int(f.tasks), Before: offset}}
 		a.open[f.life] = b
 	} else if b == nil || f.index != b.next || f.batch != b.N {
 		delete(a.open, f.life) // the rest of a batch whose beginning was cut off

@@ -228,10 +228,10 @@ const rateSpan = 10 * time.Minute
 
 // GroupFacts are what a consumer group is doing.
 type GroupFacts struct {
-	State     string   // Empty, Stable, Dead (it is not there) …
-	Members   []string // client id and host of each
-	Allowed   []string // as in TopicFacts
-	Committed []Offset // for the topics that were asked for
+	State     string                         // Empty, Stable, Dead (it is not there) …
+	Members   []string                       // client id and host of each
+	Allowed   []string                       // as in TopicFacts
+	Committed map[string]map[int32]Committed // by topic, of those that were asked for
 }
 
 // Group asks about a group and where it has committed.
@@ -253,6 +253,21 @@ func (i *Inspector) Group(ctx context.Context, group string, topics ...string) (
 			g.Allowed = append(g.Allowed, op.String())
 		}
 	}
-	g.Committed, err = Committed(ctx, i.o, group, topics...)
-	return g, err
+	fetched, err := i.adm.FetchOffsetsForTopics(ctx, group, topics...)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return g, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its offsets: %w", explain(err))
+	}
+	g.Committed = map[string]map[int32]Committed{}
+	for topic, parts := range fetched {
+		g.Committed[topic] = map[int32]Committed{}
+		for id, r := range parts {
+			if r.Err == nil && r.At >= 0 {
+				g.Committed[topic][id] = Committed{Offset: r.At, Metadata: r.Metadata}
+			}
+		}
+	}
+	return g, nil
 }

@@ -109,7 +109,6 @@ func producerOpts(p ProducerOptions, implicit bool) []kgo.Opt {
 // adds them to it by itself.
 func versions(implicit bool) *kversion.Versions {
 	v := kversion.Stable()
-	v.SetMaxKeyVersion(kmsg.OffsetCommit.Int16(), 9)
 	if implicit {
 		v.SetMaxKeyVersion(kmsg.TxnOffsetCommit.Int16(), 5)
 	} else {
@@ -218,7 +217,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 
 // AddOffsets makes offsets a part of the open transaction, on behalf of a member of the group: it fails if the group knows
 // better who reads.
-func (p *Producer) AddOffsets(ctx context.Context, m GroupMetadata, offsets []Offset) error {
+func (p *Producer) AddOffsets(ctx context.Context, m Metadata, offsets map[string]map[int32]Committed) error {
 	id, epoch, err := p.cl.ProducerID(ctx)
 	if err != nil {
 		return fmt.Errorf("offsets of group %s: %w", m.Group, explain(err))
@@ -239,14 +238,16 @@ func (p *Producer) AddOffsets(ctx context.Context, m GroupMetadata, offsets []Of
 	}
 	req := kmsg.NewPtrTxnOffsetCommitRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = p.txn, id, epoch
-	req.Group, req.MemberID, req.Generation, req.InstanceID = m.Group, m.MemberID, m.Generation, m.InstanceID
-	for topic, list := range byTopic(offsets) {
+	req.Group, req.MemberID, req.Generation = m.Group, m.MemberID, m.Generation
+	if m.Instance != "" {
+		req.InstanceID = &m.Instance
+	}
+	for topic, parts := range offsets {
 		t := kmsg.NewTxnOffsetCommitRequestTopic()
 		t.Topic = topic
-		for _, o := range list {
+		for partition, o := range parts {
 			r := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-			r.Partition, r.Offset, r.LeaderEpoch = o.Partition, o.At, -1
-			r.Metadata = kmsg.StringPtr(o.Metadata)
+			r.Partition, r.Offset, r.LeaderEpoch, r.Metadata = partition, o.Offset, -1, &o.Metadata
 			t.Partitions = append(t.Partitions, r)
 		}
 		req.Topics = append(req.Topics, t)
@@ -278,51 +279,6 @@ func (p *Producer) End(ctx context.Context) error {
 	}
 	p.open = false
 	return nil
-}
-
-// CommitOffsets commits offsets on behalf of a member of the group, outside of transactions.
-func (p *Producer) CommitOffsets(ctx context.Context, m GroupMetadata, offsets []Offset) error {
-	req := kmsg.NewPtrOffsetCommitRequest()
-	req.Group, req.MemberID, req.Generation, req.InstanceID = m.Group, m.MemberID, m.Generation, m.InstanceID
-	for topic, list := range byTopic(offsets) {
-		t := kmsg.NewOffsetCommitRequestTopic()
-		t.Topic = topic
-		for _, o := range list {
-			r := kmsg.NewOffsetCommitRequestTopicPartition()
-			r.Partition, r.Offset, r.LeaderEpoch = o.Partition, o.At, -1
-			r.Metadata = kmsg.StringPtr(o.Metadata)
-			t.Partitions = append(t.Partitions, r)
-		}
-		req.Topics = append(req.Topics, t)
-	}
-	resp, err := req.RequestWith(ctx, p.cl)
-	if err != nil {
-		return fmt.Errorf("committing offsets of group %s: %w", m.Group, explain(err))
-	}
-	for _, t := range resp.Topics {
-		for _, r := range t.Partitions {
-			if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-				return fmt.Errorf("committing offsets of group %s: %s/%d: %w", m.Group, t.Topic, r.Partition, explain(err))
-			}
-		}
-	}
-	return nil
-}
-
-// Offset says that a group has read a partition up to, and without, At.
-type Offset struct {
-	Topic     string
-	Partition int32
-	At        int64
-	Metadata  string
-}
-
-func byTopic(offsets []Offset) map[string][]Offset {
-	m := map[string][]Offset{}
-	for _, o := range offsets {
-		m[o.Topic] = append(m[o.Topic], o)
-	}
-	return m
 }
 
 // MaxBytes is how large a record for a topic can be; what a batch needs around it is taken off.

@@ -24,6 +24,8 @@ type Examination struct {
 	Kafka  kafka.Options
 	// Try decodes records of a side, "a" or "b", as the join would.
 	Try func(side string, recs []projection.Record) (*Trial, error)
+	// TransactionTimeout is how long a transaction of the join may be open before the broker ends it.
+	TransactionTimeout time.Duration
 	// Records is about how many of the newest records of each input are looked at; 0: 4,000.
 	Records int
 

@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"joinbench/results"
 )
-
-// transactionTimeout is how long a transaction of ours may be open before the broker ends it.
-const transactionTimeout = time.Minute
 
 // transactions holds our timeout against what the brokers allow.
 func (x *examining) transactions() {
@@ -22,8 +18,8 @@ func (x *examining) transactions() {
 	switch {
 	case most == 0:
 		x.ok(name, "transaction.max.timeout.ms may not be read by this user")
-	case most < transactionTimeout:
-		x.bad(name, "transaction.max.timeout.ms is "+span(most), "the join asks for "+span(transactionTimeout)+": raise it on the brokers")
+	case most < x.TransactionTimeout:
+		x.bad(name, "transaction.max.timeout.ms is "+span(most), "the join asks for "+span(x.TransactionTimeout)+": raise it on the brokers")
 	default:
 		x.ok(name, "transaction.max.timeout.ms is "+span(most)+"; whether this user may write with a transactional id cannot be asked without taking it over")
 	}
@@ -50,15 +46,22 @@ func (x *examining) group(ctx context.Context) {
 		value += ", " + count(len(g.Members), "member") + " (" + strings.Join(g.Members, ", ") + ")"
 	}
 	var lost, behind int64
-	for _, c := range g.Committed {
-		t := x.topics[c.Topic]
-		if t == nil || t.End == nil || int(c.Partition) >= len(t.End) {
+	committed := 0
+	for topic, parts := range g.Committed {
+		t := x.topics[topic]
+		if t == nil || t.End == nil {
 			continue
 		}
-		lost += max(0, t.Start[c.Partition]-c.At)
-		behind += max(0, t.End[c.Partition]-max(c.At, t.Start[c.Partition]))
+		for p, c := range parts {
+			if int(p) >= len(t.End) {
+				continue
+			}
+			committed++
+			lost += max(0, t.Start[p]-c.Offset)
+			behind += max(0, t.End[p]-max(c.Offset, t.Start[p]))
+		}
 	}
-	if len(g.Committed) > 0 {
+	if committed > 0 {
 		value += fmt.Sprintf(", %s offsets behind", results.Count(behind))
 	}
 	switch {

@@ -54,7 +54,7 @@ func (w *world) configure(t *testing.T, more string) {
 		t.Fatal(err)
 	}
 	w.conf = conf
-	w.x = Examination{Config: conf, Kafka: kafka.Options{Brokers: w.Addrs}, Try: decode,
+	w.x = Examination{Config: conf, Kafka: kafka.Options{Brokers: w.Addrs}, Try: decode, TransactionTimeout: time.Minute,
 		free: func(string) (int64, bool) { return 1 << 40, true }}
 }
 
@@ -157,6 +157,21 @@ func TestKafkaPartitionersDiffer(t *testing.T) {
 			t.Errorf("share of misplaced keys %v (%v), want about 87 %%: %s", share, err, c.Value)
 		}
 	}
+}
+
+// Without a key in common it is the hashes that tell.
+func TestKafkaPartitionersDifferWithoutCommonKeys(t *testing.T) {
+	w := newWorld(t, 8, 8, "")
+	w.fill(t, w.a, "murmur2", 8, 300)
+	for _, p := range kafka.Partitioners() {
+		if p.Name == "crc32" {
+			for i := range 300 {
+				key := fmt.Appendf(nil, "other-%d", i)
+				w.Produce(t, &kgo.Record{Topic: w.b, Key: key, Value: []byte(`{"k":1}`), Partition: int32(p.Of(key, 8))})
+			}
+		}
+	}
+	want(t, w.run(t), "partitioner", results.CheckWarn, "they look like crc32")
 }
 
 // Equal partitioners are well whichever they are; keys that nobody can explain are told.

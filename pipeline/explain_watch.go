@@ -46,7 +46,7 @@ type lastBatch struct {
 func (x *explainer) between(j *fileJoin) (core.Source, core.Sink) {
 	x.feed = j.feed
 	x.out.topics = j.sink.topics
-	x.shown = &fileSink{lines: j.sink.lines, nulls: j.sink.nulls, topics: j.sink.topics}
+	x.shown = plainSink(j.c, j.sink.topics)
 	for i := range x.shown.files {
 		x.shown.files[i].w = capture.NewWriter(&x.written[i], "memory")
 	}

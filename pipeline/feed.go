@@ -219,14 +219,13 @@ func (f *feed) fillChunk(c *feedChunk, raw *rawRecords, r reader, dec *projectio
 	if cap(raw.recs) < f.size {
 		raw.recs = make([]projection.Record, f.size)
 	}
-	c.rows.Reset()
+	c.reset()
 	k := &c.Chunk
-	k.Fate, k.Offset, k.Place, k.Flags = k.Fate[:0], k.Offset[:0], k.Place[:0], k.Flags[:0]
 	for {
 		raw.recs, raw.arena = raw.recs[:f.size-len(k.Fate)], raw.arena[:0]
 		start := time.Now()
 		n, err := r.Read(raw.recs, &raw.arena)
-		read := time.Now()
+		f.readTime[c.part.side].Add(int64(time.Since(start)))
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(k.Fate) > 0 {
 				break // the next read says so again
@@ -234,18 +233,30 @@ func (f *feed) fillChunk(c *feedChunk, raw *rawRecords, r reader, dec *projectio
 			return err
 		}
 		raw.recs = raw.recs[:n]
-		for i := range raw.recs {
-			dec.Append(&c.rows, &raw.recs[i])
-		}
-		c.note(raw.recs, r)
-		f.readTime[c.part.side].Add(int64(read.Sub(start)))
-		f.decodeTime[c.part.side].Add(int64(time.Since(read)))
+		f.add(c, raw.recs, r, dec)
 		if f.keepRaw || len(k.Fate) == f.size {
 			break // raw records can be kept of one read only
 		}
 	}
 	c.share()
 	return nil
+}
+
+// reset empties a chunk and keeps its memory.
+func (c *feedChunk) reset() {
+	c.rows.Reset()
+	k := &c.Chunk
+	k.Fate, k.Offset, k.Place, k.Flags = k.Fate[:0], k.Offset[:0], k.Place[:0], k.Flags[:0]
+}
+
+// add decodes the records of one read into a chunk.
+func (f *feed) add(c *feedChunk, recs []projection.Record, r reader, dec *projection.Decoder) {
+	start := time.Now()
+	for i := range recs {
+		dec.Append(&c.rows, &recs[i])
+	}
+	c.note(recs, r)
+	f.decodeTime[c.part.side].Add(int64(time.Since(start)))
 }
 
 // note adds what is known of the records of one read: fates, offsets, and where to read on.

@@ -13,14 +13,23 @@ type event struct {
 	key  []byte // typed join key; empty: none
 	time int64  // ms
 	body []byte // as the decoder made it
+
+	partition int32
+	offset    int64
 }
 
 func eventOf(r core.Ref) event {
 	c := r.Chunk
-	return event{c.Key(r.Row), c.Time[r.Row], c.BodyOf(r.Row)}
+	return event{c.Key(r.Row), c.Time[r.Row], c.BodyOf(r.Row), c.Partition, c.Offset[r.Row]}
 }
 
-func eventOfEntry(e *buckets.Entry) event { return event{e.Key, e.Time, e.Body} }
+// parseEvent is the event of an entry's bytes.
+func parseEvent(raw []byte) (event, error) {
+	e, err := buckets.ParseEntry(raw)
+	return eventOfEntry(&e), err
+}
+
+func eventOfEntry(e *buckets.Entry) event { return event{e.Key, e.Time, e.Body, e.Partition, e.Offset} }
 
 // lines makes the JSON lines of results (rule 23). Each method appends one line, or a part of one, to dst. It belongs to one
 // goroutine.

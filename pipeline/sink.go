@@ -6,17 +6,18 @@ import (
 	"fmt"
 
 	"joinbench/capture"
+	"joinbench/core"
+	"joinbench/projection"
 )
 
 // fileSink writes result lines and side outputs. The lengths of its files are in the commit record: on resume they
 // are cut back to it.
 type fileSink struct {
-	lines
-	nulls   [2]bool // events of this side without a partner are results
+	rows
 	topics  [2]string
 	files   [4]sideFile // results, late, dead, unmatched
-	line    []byte
-	outputs uint64 // lines written to the results
+	text    []byte      // of a line for a side output
+	outputs uint64      // lines written to the results
 }
 
 type sideFile struct {
@@ -24,15 +25,15 @@ type sideFile struct {
 	w    *capture.Writer // nil: not wanted
 }
 
-const (
-	toResults = iota
-	toLate
-	toDead
-	toUnmatched
-)
+// plainSink is a file sink without files.
+func plainSink(c *compiled, topics [2]string) *fileSink {
+	s := &fileSink{rows: rows{lines: lines{spec: c.spec, key: c.key}, nulls: c.nulls}, topics: topics}
+	s.to = s
+	return s
+}
 
 func newFileSink(j *fileJoin) *fileSink {
-	s := &fileSink{lines: lines{spec: j.c.spec, key: j.c.key}, nulls: j.c.nulls, topics: [2]string{j.inputs[0].Topic(), j.inputs[1].Topic()}}
+	s := plainSink(j.c, [2]string{j.inputs[0].Topic(), j.inputs[1].Topic()})
 	for i, path := range []string{j.Out, j.Late, j.Dead, j.Unmatched} {
 		s.files[i].path = path
 	}
@@ -116,4 +117,27 @@ func (s *fileSink) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// row implements outlet: the line, or the last part of one.
+func (s *fileSink) row(r *row) error {
+	s.outputs++
+	_, err := s.files[toResults].w.Write(r.line)
+	return err
+}
+
+// piece implements outlet.
+func (s *fileSink) piece(line []byte) ([]byte, error) {
+	_, err := s.files[toResults].w.Write(line)
+	return line[:0], err
+}
+
+// wants implements outlet.
+func (s *fileSink) wants(to int) bool { return s.files[to].w != nil }
+
+// side implements outlet.
+func (s *fileSink) side(to int, side core.Side, rec *projection.Record, reason string) error {
+	s.text = capture.AppendSide(s.text[:0], s.topics[side], rec, reason)
+	_, err := s.files[to].w.Write(s.text)
+	return err
 }

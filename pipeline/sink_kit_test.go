@@ -29,7 +29,7 @@ func newSinkKit(t testing.TB, yaml string, unmatchedFile bool) *sinkKit {
 		t.Fatal(err)
 	}
 	k := &sinkKit{t: t, c: c}
-	k.sink = &fileSink{lines: lines{spec: c.spec, key: c.key}, nulls: c.nulls, topics: [2]string{"left", "right"}}
+	k.sink = plainSink(c, [2]string{"left", "right"})
 	for i := range k.sink.files {
 		if i != toUnmatched || unmatchedFile {
 			k.sink.files[i].w = capture.NewWriter(&k.out[i], "a buffer")

@@ -188,6 +188,14 @@ type Progress struct {
 	AbsentQueries, FalsePositives          atomic.Int64 // of the filter
 	// Total is the number of records that the run will read, 0 if that is not known.
 	Total atomic.Int64
+	Bare  bool // nothing is joined: there is nothing that waits
+}
+
+// NewProgress is one of a job that is no join, with its name.
+func NewProgress(phase string) *Progress {
+	p := &Progress{Bare: true}
+	p.Phase.Store(&phase)
+	return p
 }
 
 // update takes the engine's counts; it is a core.Engine.Observe, and never fails.

@@ -46,6 +46,7 @@ type Snapshot struct {
 	Lookups  int64
 	Pending  int64
 	RSSBytes int64 // anonymous memory; 0 = Live reads it itself
+	Bare     bool  // nothing is joined: nothing waits or matches
 
 	AbsentQueries, FalsePositives int64 // of the filter
 
@@ -199,6 +200,8 @@ type frame struct {
 	FPRatio         *float64   `json:"fp_ratio"` // of the filter, over the phase so far
 	Open            *frameOpen `json:"open"`     // null in a closed loop
 	Final           bool       `json:"final"`
+
+	bare bool
 }
 
 // frameOpen is what there is to say of an open loop. Interval values are over the last half second or so.
@@ -236,7 +239,7 @@ func (t *tracker) next(s Snapshot, now time.Time) frame {
 	probes := s.Probes - t.base.Probes
 	f := frame{
 		TNs: now.Sub(t.start).Nanoseconds(), Phase: s.Phase, Done: s.Done, Total: s.Total,
-		DoneRatio: Ratio(s.Done, s.Total), A: s.A, Probes: s.Probes, Matches: s.Matches, Pending: s.Pending, RSSBytes: s.RSSBytes,
+		DoneRatio: Ratio(s.Done, s.Total), A: s.A, Probes: s.Probes, Matches: s.Matches, Pending: s.Pending, RSSBytes: s.RSSBytes, bare: s.Bare,
 		APerS: RatioF(float64(s.A-t.prev.A), sec), ProbesPerS: RatioF(float64(s.Probes-t.prev.Probes), sec),
 		ProbesPerSPhase: RatioF(float64(probes), phaseSec),
 		MatchRatio:      Ratio(s.Matches-t.base.Matches, probes), LookupsPerProbe: Ratio(s.Lookups-t.base.Lookups, probes),
@@ -297,10 +300,10 @@ func (f *frame) figures(long bool) []string {
 		add(o.Queue > 0 && !f.Final, Count(o.Queue)+" waiting")
 		add(o.Dropped > 0, Count(o.Dropped)+" dropped")
 	}
-	add(f.MatchRatio != nil, "match "+orDash(f.MatchRatio, Percent))
-	add(long, "pending "+Count(f.Pending))
-	add(!long, "pending "+strings.TrimSuffix(Rate(float64(f.Pending)), "/s"))
-	add(f.LookupsPerProbe != nil, orDash(f.LookupsPerProbe, plain)+" lookups/B")
+	add(f.MatchRatio != nil && !f.bare, "match "+orDash(f.MatchRatio, Percent))
+	add(long && !f.bare, "pending "+Count(f.Pending))
+	add(!long && !f.bare, "pending "+strings.TrimSuffix(Rate(float64(f.Pending)), "/s"))
+	add(f.LookupsPerProbe != nil && !f.bare, orDash(f.LookupsPerProbe, plain)+" lookups/B")
 	add(f.FPRatio != nil, "FP "+orDash(f.FPRatio, Percent))
 	add(f.RSSBytes > 0, "RSS "+Bytes(f.RSSBytes))
 	add(f.APerS != nil && *f.APerS > 0 && !f.Final, "A "+orDash(f.APerS, Rate))

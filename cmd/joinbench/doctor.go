@@ -67,7 +67,7 @@ func diagnose(cmd *cobra.Command, path, dir string) (d results.Diagnosis, err er
 		dir = conf.State.Dir
 	}
 	d = results.Examine(dir, toolVersion())
-	x := ops.Examination{Config: conf, Kafka: pipeline.KafkaOptions(conf, nil), Try: func(side string, recs []projection.Record) (*ops.Trial, error) {
+	x := ops.Examination{Config: conf, Kafka: pipeline.KafkaOptions(conf, nil), TransactionTimeout: pipeline.DefaultTransactionTimeout, Try: func(side string, recs []projection.Record) (*ops.Trial, error) {
 		t, err := pipeline.Try(conf, side, recs)
 		return (*ops.Trial)(t), err
 	}}

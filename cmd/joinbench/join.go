@@ -179,6 +179,7 @@ func startLive(p *pipeline.Progress, mode results.Progress, s streams) *results.
 			AbsentQueries: p.AbsentQueries.Load(), FalsePositives: p.FalsePositives.Load(),
 			OfferedPerS: float64(p.Offered.Load()), Queue: p.Queue.Load(), Dropped: p.Dropped.Load(), LagP99Ns: p.LagP99.Load(),
 			RecentP50Ns: p.RecentP50.Load(), RecentP99Ns: p.RecentP99.Load(), ResponseP50Ns: p.P50.Load(), ResponseP99Ns: p.P99.Load()}
+		snap.Bare = p.Bare
 		if name := p.Phase.Load(); name != nil {
 			snap.Phase = *name
 		}

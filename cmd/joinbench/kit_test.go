@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"joinbench/internal/kafkatest"
 	"joinbench/internal/oracle"
 	"joinbench/results"
 )
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 		main() // exits
 	}
 	for _, v := range os.Environ() { // the program reads them, and tests want none
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "JOINBENCH_") {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "JOINBENCH_") && name != kafkatest.Env {
 			_ = os.Unsetenv(name)
 		}
 	}

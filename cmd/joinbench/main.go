@@ -129,6 +129,7 @@ first, and proves on generated load that no pair is missing, spurious or doubled
 const rootExample = `  joinbench run                                   # the quick benchmark: 1 M waiting A, 10 M B
   joinbench run --filter none --duration 10s      # what it costs without filters
   joinbench join -c join.yaml --a orders.ndjson --b payments.ndjson
+  joinbench serve -c join.yaml                    # the same join of two Kafka topics
   joinbench report results/quick-*.json`
 
 func newRoot(s streams) *cobra.Command {
@@ -149,7 +150,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s -h)", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRun(s), newJoin(s), newExplain(s), newReport(s), newVersion(s), newDoctor(s), newBroker(s))
+	root.AddCommand(newRun(s), newJoin(s), newServe(s), newExplain(s), newBroker(s), newLoad(s), newVerify(s), newReport(s), newVersion(s), newDoctor(s))
 	return root
 }
 

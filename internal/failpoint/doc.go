@@ -35,7 +35,26 @@ const (
 	DropAfter     = "drop.after"     // it has
 )
 
-// All lists the points.
+// The points of serve, where a batch is certain when Kafka has it. JournalBefore comes after them, and JournalAfter before the last
+// two.
+const (
+	KafkaOutputs         = "kafka.outputs"          // outputs are on their way, the changelog has nothing of the batch
+	KafkaChangelogBefore = "kafka.changelog.before" // at least once: outputs are acknowledged
+	KafkaChangelogAfter  = "kafka.changelog.after"  // the changelog has acknowledged the batch
+	KafkaOffsets         = "kafka.offsets"          // exactly once: the transaction has no offsets yet
+	KafkaEndBefore       = "kafka.end.before"       // it has, and is open
+	KafkaEndAfter        = "kafka.end.after"        // it is committed, the state does not have the batch
+	KafkaCommitBefore    = "kafka.commit.before"    // at least once: the state has the batch, the offsets are not committed
+	KafkaCommitAfter     = "kafka.commit.after"     // they are
+)
+
+// Kafka lists the points of serve, in the order in which a batch meets them.
+func Kafka() []string {
+	return []string{KafkaOutputs, KafkaChangelogBefore, KafkaChangelogAfter, KafkaOffsets, KafkaEndBefore, KafkaEndAfter, KafkaCommitBefore,
+		KafkaCommitAfter}
+}
+
+// All lists the points of a join of files.
 func All() []string {
 	return []string{JournalBefore, JournalAfter, CommitBefore, CommitAfter, OutputBefore, OutputAfter, SSTFinish, IngestBefore,
 		IngestAfter, MarkBefore, MarkAfter, CutBefore, CutAfter, FloorBefore, FloorAfter, DropBefore, DropAfter}

@@ -59,8 +59,8 @@ func parse(text string) (name string, at int64, err error) {
 	}
 	name, count, _ := strings.Cut(text, "=")
 	at, err = strconv.ParseInt(count, 10, 64)
-	if err != nil || at < 1 || !slices.Contains(All(), name) {
-		err = fmt.Errorf("%s=%s: want NAME=N with N from 1 and one of %s", Variable, text, strings.Join(All(), " "))
+	if known := slices.Concat(All(), Kafka()); err != nil || at < 1 || !slices.Contains(known, name) {
+		err = fmt.Errorf("%s=%s: want NAME=N with N from 1 and one of %s", Variable, text, strings.Join(known, " "))
 	}
 	return name, at, err
 }
