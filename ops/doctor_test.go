@@ -165,10 +165,12 @@ func TestKafkaPartitionersDifferWithoutCommonKeys(t *testing.T) {
 	w.fill(t, w.a, "murmur2", 8, 300)
 	for _, p := range kafka.Partitioners() {
 		if p.Name == "crc32" {
-			for i := range 300 {
+			recs := make([]*kgo.Record, 300)
+			for i := range recs {
 				key := fmt.Appendf(nil, "other-%d", i)
-				w.Produce(t, &kgo.Record{Topic: w.b, Key: key, Value: []byte(`{"k":1}`), Partition: int32(p.Of(key, 8))})
+				recs[i] = &kgo.Record{Topic: w.b, Key: key, Value: []byte(`{"k":1}`), Partition: int32(p.Of(key, 8))}
 			}
+			w.Produce(t, recs...)
 		}
 	}
 	want(t, w.run(t), "partitioner", results.CheckWarn, "they look like crc32")

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ func count(n int, what string) string {
 	}
 	return fmt.Sprintf("%s %s", results.Count(int64(n)), what)
 }
+
+func itoa(n int32) string { return strconv.Itoa(int(n)) }
 
 // approx is a rate for people.
 func approx(v float64) string {
