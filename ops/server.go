@@ -72,8 +72,11 @@ func (s *Server) Addr() string { return s.addr }
 // closeWait is how long answers that are on their way may take when the server is closed.
 const closeWait = time.Second
 
-// Close ends the server.
+// Close ends the server; nil is one that was not started.
 func (s *Server) Close() {
+	if s == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {

@@ -19,8 +19,8 @@ const (
 // Status is how a join goes, at one moment. It is what /status shows, what /metrics is made of, and what the probes ask. Whoever
 // makes one gives it away: nothing in it is changed afterwards. There is no secret in it.
 type Status struct {
-	State string    `json:"state"` // starting | restoring | running | draining | stopped
-	Since time.Time `json:"since"` // of the state
+	State string    `json:"state"`          // starting | restoring | running | draining | stopped
+	Since time.Time `json:"since,omitzero"` // of the state
 
 	Version  string `json:"version"`
 	RocksDB  string `json:"rocksdb"`
@@ -28,14 +28,14 @@ type Status struct {
 	Delivery string `json:"delivery"`
 	Tasks    int    `json:"tasks"`
 
-	Started time.Time `json:"started"` // this process's join
+	Started time.Time `json:"started,omitzero"` // this process's join
 	UptimeS float64   `json:"uptime_s"`
 
-	Batch       uint64    `json:"batch"`         // the last that is certain, counted since the state was made
-	Batches     uint64    `json:"batches"`       // in this process
-	LastBatchAt time.Time `json:"last_batch_at"` // zero: none yet
-	Aborted     uint64    `json:"aborted"`       // batches that were undone, in this process
-	DataLoss    int64     `json:"data_loss"`     // records that were deleted before they were read, in this process
+	Batch       uint64    `json:"batch"`   // the last that is certain, counted since the state was made
+	Batches     uint64    `json:"batches"` // in this process
+	LastBatchAt time.Time `json:"last_batch_at,omitzero"`
+	Aborted     uint64    `json:"aborted"`   // batches that were undone, in this process
+	DataLoss    int64     `json:"data_loss"` // records that were deleted before they were read, in this process
 	// BusyS is for how long the join has been at work without asking for more to read; 0: it waits for records.
 	BusyS float64 `json:"busy_s"`
 
@@ -46,7 +46,7 @@ type Status struct {
 	Restore    Restore          `json:"restore"`
 
 	LastError   string    `json:"last_error"` // "": none
-	LastErrorAt time.Time `json:"last_error_at"`
+	LastErrorAt time.Time `json:"last_error_at,omitzero"`
 
 	// Not shown as they are; /metrics has them.
 	CommitTime   Histogram `json:"-"` // seconds until Kafka had a batch

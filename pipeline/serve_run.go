@@ -44,7 +44,7 @@ func (u *unit) openState(ctx context.Context) error {
 	}
 	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.openPartition, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
-	if err := u.state.start(u.c, u.feed, u.sink); err != nil {
+	if err := u.state.start(u.c, watchedFeed{u.feed, u.Status}, u.sink); err != nil {
 		return err
 	}
 	e := u.state.engine
@@ -211,9 +211,12 @@ func (u *unit) run(ctx context.Context) error {
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
 	var tries retries
 	for {
+		u.Status.copy(u)
 		u.Status.set(running)
 		err := u.runUntilLost(ctx)
-		u.Status.copy(u, time.Now())
+		if !errors.Is(err, core.ErrAborted) { // else it holds what was undone, until the rewind
+			u.Status.copy(u)
+		}
 		switch {
 		case err == nil:
 			return u.drained()
@@ -241,6 +244,7 @@ func (u *unit) run(ctx context.Context) error {
 
 // runUntilLost runs the engine for as long as the group knows this member.
 func (u *unit) runUntilLost(ctx context.Context) error {
+	defer u.Status.rest()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
