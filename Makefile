@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help FORCE
+.PHONY: build run test test-short race crash lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help kafka kafka-stop test-kafka image-check FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -31,6 +31,19 @@ test-short: ## the tests that take less than a minute in all
 
 race: ## all tests with the race detector, the random ones fewer
 	@$(ENV) $(GO) test -race -short -timeout 60m $(PKGS)
+
+test-kafka: ## the tests with Kafka in their name, against an Apache Kafka that is started for them
+	@$(ENV) scripts/test-kafka.sh $(GO)
+
+BROKERS ?= 1
+kafka: ## start Apache Kafka on this machine (BROKERS=3), print its addresses
+	@scripts/kafka.sh start --brokers $(BROKERS)
+
+kafka-stop: ## end it; its data stay
+	@scripts/kafka.sh stop
+
+image-check: ## take the Dockerfile's steps in a chroot, where images cannot be pulled
+	@scripts/image-check.sh
 
 CRASH ?=
 crash: ## kill join and run 300 times, at every failpoint and at random moments (CRASH='-crash.seed=2 -crash.n=1000')

@@ -129,7 +129,7 @@ func beginEmpty(dir string, logs []*plog) error {
 		known[l.topicPartition] = l
 	}
 	for tp, at := range readStarts(dir) {
-		if l := known[tp]; l != nil && l.end() < at {
+		if l := known[tp]; l != nil && l.end() == 0 {
 			if err := l.begin(at); err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -42,7 +41,8 @@ func (u *unit) openState(ctx context.Context) error {
 	} else if done {
 		return u.errDrained()
 	}
-	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.openPartition, u.keepsRecords(),
+	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
+	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
 	if err := u.state.start(u.c, watchedFeed{u.feed, u.Status}, u.sink); err != nil {
 		return err
@@ -95,16 +95,22 @@ func (u *unit) changelogBounds(ctx context.Context) (start, end int64, err error
 
 // restore applies what the changelog has and the state has not, and holds the positions against the group's.
 func (u *unit) restore(ctx context.Context) error {
-	e := u.state.engine
 	if u.changelog != nil {
 		if err := u.applyTail(ctx); err != nil {
 			return err
 		}
 	}
-	if wm := e.Watermarks(); wm[core.A] > farFuture && wm[core.B] > farFuture {
+	u.input.fresh = u.state.engine.Batch() == 0
+	if u.closed() && !u.Drain { // by a drain that was killed before it could say so
 		return u.errDrained()
 	}
 	return u.checkOffsets(ctx)
+}
+
+// closed says whether the last batch was that of a drain.
+func (u *unit) closed() bool {
+	wm := u.state.engine.Watermarks()
+	return wm[core.A] > farFuture && wm[core.B] > farFuture
 }
 
 // farFuture is behind all event times: the watermarks of a drain.
@@ -209,6 +215,7 @@ func (u *unit) run(ctx context.Context) error {
 	}
 	u.Log.Info("running", "group", u.Config.Kafka.Group, "delivery", u.Config.Delivery, "tasks", u.tasks, "state", u.StateDir, "batch", e.Batch(),
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
+	u.reporter = startReporter(u.Status, u.Log)
 	var tries retries
 	for {
 		u.Status.copy(u)
@@ -223,10 +230,11 @@ func (u *unit) run(ctx context.Context) error {
 		case ctx.Err() != nil && !errors.Is(err, core.ErrAborted) && interrupted(err):
 			u.Log.Info("stopped", "batch", e.Batch())
 			return nil
-		case ctx.Err() != nil && errors.Is(err, core.ErrAborted):
-			return fmt.Errorf("stopped before Kafka had the last batch, which is read again by the next start: %w", err)
 		case errors.Is(err, kafka.ErrFatal):
 			return err
+		case ctx.Err() != nil && errors.Is(err, core.ErrAborted):
+			u.Log.Warn("stopped; Kafka did not take the last batch, which the next start reads again", "batch", e.Batch(), "error", err)
+			return nil
 		case !errors.Is(err, core.ErrAborted) && u.member.Err() == nil:
 			return err
 		}
@@ -382,54 +390,4 @@ func (u *unit) drained() error {
 	}
 	u.Log.Info("drained", "batch", e.Batch())
 	return e.MarkDrained()
-}
-
-// trimmer has the changelog cut off before what is needed, beside the join: now and then, and so long after it was not needed any more
-// that a power cut has not taken the state back behind it.
-type trimmer struct {
-	log    *slog.Logger
-	to     chan int64
-	wg     sync.WaitGroup
-	asked  time.Time
-	before int64 // not needed when it was last asked
-	done   int64
-}
-
-// trimEvery is long against what a power cut may cost (a second), and short against the time in which buckets go.
-const trimEvery = 10 * time.Second
-
-func newTrimmer(c *kafka.Changelog, log *slog.Logger) *trimmer {
-	t := &trimmer{log: log, to: make(chan int64, 1)}
-	t.wg.Go(func() {
-		for offset := range t.to {
-			ctx, cancel := context.WithTimeout(context.Background(), trimEvery)
-			if err := c.Trim(ctx, offset); err != nil {
-				log.Warn("the changelog could not be cut; it grows until it can", "topic", c.Topic, "error", err)
-			}
-			cancel()
-		}
-	})
-	return t
-}
-
-// ask says what is not needed any more. Engine's goroutine.
-func (t *trimmer) ask(needed int64) {
-	now := time.Now()
-	if now.Sub(t.asked) < trimEvery {
-		return
-	}
-	t.asked = now
-	if t.before > t.done {
-		select {
-		case t.to <- t.before:
-			t.done = t.before
-		default: // still at the last one
-		}
-	}
-	t.before = needed
-}
-
-func (t *trimmer) close() {
-	close(t.to)
-	t.wg.Wait()
 }

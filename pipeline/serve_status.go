@@ -54,7 +54,6 @@ type ServeSnapshot struct {
 	CommitTime, BatchRecords Histogram
 	// RestoreAt and RestoreEnd are offsets of the changelog: how far restoring is.
 	RestoreAt, RestoreEnd int64
-	Trimmed               int64 // the changelog begins here
 	LastError             string
 	LastErrorAt           time.Time
 }

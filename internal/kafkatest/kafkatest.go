@@ -81,9 +81,21 @@ func Start(t testing.TB, options ...Option) *Broker {
 		t.Cleanup(b.fake.Close)
 		b.Addrs = b.fake.ListenAddrs()
 	}
+	b.connect(t)
+	return b
+}
+
+// At is a broker that the test has started itself, for the helpers alone.
+func At(t testing.TB, addrs ...string) *Broker {
+	t.Helper()
+	b := &Broker{Addrs: addrs}
+	b.connect(t)
+	return b
+}
+
+func (b *Broker) connect(t testing.TB) {
 	b.client = b.Client(t)
 	b.admin = kadm.NewClient(b.client)
-	return b
 }
 
 // Real says whether the broker is an Apache Kafka.
