@@ -41,9 +41,6 @@ type Options struct {
 	Log        io.Writer      // warnings
 }
 
-// ErrTopic: a topic exists with another number of partitions than the one that was asked for.
-var ErrTopic = errors.New("a topic has another number of partitions")
-
 // Broker is a broker that runs. Its methods may be called from any goroutine.
 type Broker struct {
 	cluster *kfake.Cluster
@@ -167,7 +164,7 @@ func (b *Broker) topics(want map[string]int) error {
 				return fmt.Errorf("topic %s: %w", name, err)
 			}
 		} else if have := len(b.cluster.PartitionInfos(name)); have != partitions {
-			return fmt.Errorf("%w: %s has %d, not %d", ErrTopic, name, have, partitions)
+			return fmt.Errorf("topic %s has %d partitions already, not %d", name, have, partitions)
 		}
 	}
 	return nil

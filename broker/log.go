@@ -55,12 +55,6 @@ type segment struct {
 	batches []batch
 }
 
-// open is a transaction of one producer in one log that has no end.
-type open struct {
-	log   *plog
-	epoch int16
-}
-
 // readLogs reads the heads of all batches, cuts off a last one that is not whole, and makes index and data fit together.
 func readLogs(dir string) ([]*plog, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, partitionsDir))

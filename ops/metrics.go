@@ -10,9 +10,10 @@ import (
 // desc is a metric: its name without "joinbench_", and how it is taken out of a Status.
 type desc struct {
 	*prometheus.Desc
-	name string
-	kind prometheus.ValueType
-	put  func(s *Status, put func(v float64, labels ...string))
+	name   string
+	labels []string
+	kind   prometheus.ValueType
+	put    func(s *Status, put func(v float64, labels ...string))
 }
 
 func counter(name, help string, put func(s *Status, put func(float64, ...string)), labels ...string) *desc {
@@ -25,7 +26,7 @@ func gauge(name, help string, put func(s *Status, put func(float64, ...string)),
 
 func metric(kind prometheus.ValueType, name, help string, put func(s *Status, put func(float64, ...string)), labels []string) *desc {
 	name = "joinbench_" + name
-	return &desc{prometheus.NewDesc(name, help, labels, nil), name, kind, put}
+	return &desc{prometheus.NewDesc(name, help, labels, nil), name, labels, kind, put}
 }
 
 // one is a metric without labels.
@@ -54,8 +55,8 @@ func partitions(get func(*Partition) *float64) func(*Status, func(float64, ...st
 	}
 }
 
-// descs are all metrics but the histograms. Counters have the names of results.Counters (--stats, /status) with joinbench_ and _total; where a
-// name there ends in _a and _b, or stands below a and b, it is one metric with the label side.
+// descs are all metrics but the histograms. Counters have the names of results.Counters (--stats, /status) with joinbench_ and _total; what
+// stands there below a and b is one metric with the label side.
 func descs() []*desc {
 	return append(append(joinDescs(), stateDescs()...), runDescs()...)
 }
@@ -75,7 +76,8 @@ func joinDescs() []*desc {
 		counter("behind", "Records of a side that was idle which may have missed B.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Behind, s.Counters.B.Behind }), "side"),
 		counter("outputs", "Results written.", one(func(s *Status) int64 { return s.Counters.Outputs })),
 		counter("matches", "Pairs.", one(func(s *Status) int64 { return s.Counters.Matches })),
-		counter("unmatched", "Records that came out without a partner.", sides(func(s *Status) (int64, int64) { return s.Counters.UnmatchedA, s.Counters.UnmatchedB }), "side"),
+		counter("unmatched_a", "A that came out without a partner.", one(func(s *Status) int64 { return s.Counters.UnmatchedA })),
+		counter("unmatched_b", "B that came out without a partner.", one(func(s *Status) int64 { return s.Counters.UnmatchedB })),
 		counter("early", "Of unmatched a: rows before the window was over.", one(func(s *Status) int64 { return s.Counters.Early })),
 		counter("corrected", "Pairs that correct such a row.", one(func(s *Status) int64 { return s.Counters.Corrected })),
 		counter("retracted", "Tombstones for such rows.", one(func(s *Status) int64 { return s.Counters.Retracted })),
@@ -99,10 +101,8 @@ func joinDescs() []*desc {
 func stateDescs() []*desc {
 	return []*desc{
 		gauge("pending", "Records that wait.", sides(func(s *Status) (int64, int64) { return s.Levels.PendingA, s.Levels.PendingB }), "side"),
-		gauge("buckets", "Buckets.", func(s *Status, put func(float64, ...string)) {
-			put(float64(s.Levels.OpenBuckets), "open")
-			put(float64(s.Levels.SealedBuckets), "sealed")
-		}, "state"),
+		gauge("buckets_open", "Buckets that take what comes.", one(func(s *Status) int64 { return s.Levels.OpenBuckets })),
+		gauge("buckets_sealed", "Buckets that nothing can enter any more.", one(func(s *Status) int64 { return s.Levels.SealedBuckets })),
 		gauge("buckets_unfiltered", "Sealed buckets that are asked without their filter.", one(func(s *Status) int64 { return s.Levels.UnfilteredCount })),
 		gauge("bucket_drop_max_seconds", "The longest time that dropping a bucket took.", func(s *Status, put func(float64, ...string)) { put(float64(s.Counters.Buckets.DropMaxNs) / 1e9) }),
 		gauge("sealed_rows", "Rows in sealed buckets, used ones too.", one(func(s *Status) int64 { return s.Levels.SealedRows })),
@@ -199,16 +199,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- s.CommitTime.metric(c.commit)
 	ch <- s.BatchRecords.metric(c.records)
-}
-
-// MetricNames are the names of the join's own metrics, as dashboards and alerts use them; a histogram is listed once, without _bucket, _sum and
-// _count.
-func MetricNames() []string {
-	names := []string{commitName, recordsName}
-	for _, d := range descs() {
-		names = append(names, d.name)
-	}
-	return names
 }
 
 func (h *Histogram) metric(d *prometheus.Desc) prometheus.Metric {

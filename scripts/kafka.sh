@@ -150,6 +150,8 @@ properties() { # properties N
 		log.dirs=$(home "$1")/data
 		auto.create.topics.enable=false
 		num.partitions=4
+		# Events of tests bear any time, and a week of retention would go by that.
+		log.retention.ms=-1
 		default.replication.factor=$brokers
 		min.insync.replicas=$insync
 		offsets.topic.num.partitions=4
@@ -200,7 +202,7 @@ start() {
 	waited=0
 	until running; do
 		for n in $(each); do
-			[ -n "$(pid_of "$n")" ] || [ $waited -lt 10 ] || { grep -E 'ERROR|FATAL|Exception' "$(home "$n")/server.log" | head -n 5 >&2
+			[ -n "$(pid_of "$n")" ] || [ $waited -lt 10 ] || { grep -iE 'error|fatal|exception|invalid' "$(home "$n")/server.log" | head -n 5 >&2
 				end; die "broker $n ended while it started" "$(home "$n")/server.log says why"; }
 		done
 		[ $waited -lt $((answer * 5)) ] || { end; die "no answer after $answer s" "logs: $dir/broker-*/server.log"; }

@@ -126,7 +126,15 @@ func (b *Broker) Restart(t testing.TB) {
 }
 
 // Freeze stops the broker's process from running (SIGSTOP) until Thaw: connections stay open, and nothing answers.
-func (b *Broker) Freeze(t testing.TB) { b.signal(t, syscall.SIGSTOP) }
+func (b *Broker) Freeze(t testing.TB) {
+	t.Helper()
+	b.signal(t, syscall.SIGSTOP)
+	// The signal is on its way; its parent is told when it has arrived.
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(b.process.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the broker's process does not stop: %v, status %x", err, status)
+	}
+}
 
 // Thaw lets it run again.
 func (b *Broker) Thaw(t testing.TB) { b.signal(t, syscall.SIGCONT) }

@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/layout":    {},
 	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
+	"deploy":             {}, // a test alone
 	"internal/mutants":   {}, // a program: it plants bugs in the others
 }
 
@@ -54,6 +55,7 @@ var inTests = map[string][]string{
 	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
 	"broker":        {"internal/kafkatest", "internal/leak"},
 	"cmd/joinbench": {"internal/kafkatest", "internal/oracle"},
+	"deploy":        {"config"},
 }
 
 // playsKafka may import the client of Kafka besides, as all tests may: what stands on the other side of the wire.
