@@ -253,7 +253,7 @@ func (i *Inspector) Group(ctx context.Context, group string, topics ...string) (
 			g.Allowed = append(g.Allowed, op.String())
 		}
 	}
-	fetched, err := i.adm.FetchOffsetsForTopics(ctx, group, topics...)
+	fetched, err := i.adm.FetchOffsets(ctx, group) // of all topics: asking for one that is not there would be an error
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return g, nil
 	}
@@ -262,6 +262,9 @@ func (i *Inspector) Group(ctx context.Context, group string, topics ...string) (
 	}
 	g.Committed = map[string]map[int32]Committed{}
 	for topic, parts := range fetched {
+		if !slices.Contains(topics, topic) {
+			continue
+		}
 		g.Committed[topic] = map[int32]Committed{}
 		for id, r := range parts {
 			if r.Err == nil && r.At >= 0 {

@@ -154,8 +154,24 @@ func (x *examining) brokers(ctx context.Context) bool {
 
 const exactlyOnce = "exactly-once"
 
-// reachAdvice is what to do about an error of the first contact, or of a right.
+// reachAdvice is what to do about an error of the first contact.
 func reachAdvice(err error) string {
+	if a := advice(err); a != "" {
+		return a
+	}
+	return "are the brokers running, is kafka.brokers right (host:port), and may this machine reach them? A port with TLS needs kafka.tls: {enabled: true}"
+}
+
+// askAdvice is what to do about an error of brokers that have answered before.
+func askAdvice(err error) string {
+	if a := advice(err); a != "" {
+		return a
+	}
+	return "look again; if it stays, the brokers' own logs say more"
+}
+
+// advice is what to do about an error; "": nothing that is known here.
+func advice(err error) string {
 	var dns *net.DNSError
 	text := err.Error()
 	switch {
@@ -174,7 +190,7 @@ func reachAdvice(err error) string {
 	case strings.Contains(text, "secret:"), strings.Contains(text, "no such file"):
 		return "a file or a variable that the configuration names is not there: see kafka.sasl and kafka.tls"
 	}
-	return "are the brokers running, is kafka.brokers right (host:port), and may this machine reach them? A port with TLS needs kafka.tls: {enabled: true}"
+	return ""
 }
 
 // input looks at a topic that is read.
@@ -186,7 +202,7 @@ func (x *examining) input(ctx context.Context, in *input) {
 		x.bad(name, "not there, or not to be seen by this user", "make it, or mend "+in.name+".topic")
 		return
 	case err != nil:
-		x.bad(name, err.Error(), reachAdvice(err))
+		x.bad(name, err.Error(), askAdvice(err))
 		return
 	}
 	in.topic = t
@@ -200,7 +216,7 @@ func (x *examining) input(ctx context.Context, in *input) {
 	case t.Leaderless > 0:
 		x.bad(name, fmt.Sprintf("%s, of which %d have no leader", value, t.Leaderless), "brokers are missing: what lies in these partitions cannot be read now")
 	case t.Lists != nil:
-		x.bad(name, value+"; its offsets: "+t.Lists.Error(), reachAdvice(t.Lists))
+		x.bad(name, value+"; its offsets: "+t.Lists.Error(), askAdvice(t.Lists))
 	case !allows(t.Allowed, "READ"):
 		x.bad(name, value+"; we may "+strings.Join(t.Allowed, ", "), "reading is a right that is missing: kafka-acls --add --consumer --topic "+in.conf.Topic+" --group "+x.j.Kafka.Group)
 	case strings.Contains(policy, "compact") && in.conf.Kind == "stream":
@@ -219,7 +235,7 @@ func (x *examining) look(ctx context.Context, in *input) {
 	defer cancel()
 	s, err := x.in.Sample(ctx, in.topic, x.Records, x.uncommitted())
 	if err != nil {
-		x.bad("records "+in.conf.Topic, err.Error(), reachAdvice(err))
+		x.bad("records "+in.conf.Topic, err.Error(), askAdvice(err))
 		return
 	}
 	in.sample = s

@@ -31,7 +31,7 @@ func (x *examining) group(ctx context.Context) {
 	name := "group " + id
 	g, err := x.in.Group(ctx, id, x.j.A.Topic, x.j.B.Topic)
 	if err != nil {
-		x.bad(name, err.Error(), reachAdvice(err))
+		x.bad(name, err.Error(), askAdvice(err))
 		return
 	}
 	if !allows(g.Allowed, "READ") {

@@ -246,6 +246,7 @@ func TestKafkaTopicsThatAreMissingOrCompacted(t *testing.T) {
 	want(t, checks, "topic no-such-topic", results.CheckBad, "not there", "a.topic")
 	want(t, checks, "output", results.CheckBad, "no-output is not there", "output.topic")
 	without(t, checks, "retention no-such-topic")
+	want(t, checks, "group "+w.conf.Kafka.Group, results.CheckOK, "new")
 }
 
 // The commonest mistakes are a key that is not where the configuration says, and values that are no JSON.

@@ -100,7 +100,7 @@ func (x *examining) written(ctx context.Context, check, topic, key string) (*kaf
 	case errors.Is(err, kafka.ErrNoTopic):
 		x.bad(check, topic+" is not there, or not to be seen by this user", "make it (kafka-topics --create, or serve --create-topics), or mend "+key)
 	case err != nil:
-		x.bad(check, topic+": "+err.Error(), reachAdvice(err))
+		x.bad(check, topic+": "+err.Error(), askAdvice(err))
 	case t.Leaderless > 0:
 		x.bad(check, fmt.Sprintf("%s: %d of %s have no leader", topic, t.Leaderless, count(t.Partitions, "partition")), "brokers are missing: nothing can be written there now")
 	case !allows(t.Allowed, "WRITE"):
