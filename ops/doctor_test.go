@@ -34,8 +34,21 @@ func newWorld(t *testing.T, partsA, partsB int, more string, settings ...string)
 	t.Helper()
 	w := &world{Broker: kafkatest.Start(t)}
 	w.a, w.b, w.out = w.Topic(t, partsA, settings...), w.Topic(t, partsB, settings...), w.Topic(t, 2)
+	w.known(t, w.a, w.b, w.out)
 	w.configure(t, more)
 	return w
+}
+
+// known waits until the broker shows topics that were created: Apache Kafka says that they are made some time before.
+func (w *world) known(t *testing.T, topics ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if found, err := w.Admin().ListTopics(t.Context(), topics...); err == nil && found.Error() == nil && len(found) == len(topics) {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("topics %v: %v, %v", topics, found, err)
+		}
+	}
 }
 
 func (w *world) configure(t *testing.T, more string) {
@@ -373,6 +386,7 @@ func TestKafkaChangelog(t *testing.T) {
 		if _, err := w.Admin().CreateTopic(t.Context(), partitions, -1, settings, w.conf.ChangelogTopic()); err != nil {
 			t.Fatal(err)
 		}
+		w.known(t, w.conf.ChangelogTopic())
 	}
 	make(1, "3600000")
 	want(t, w.run(t), "changelog", results.CheckBad, "retention.ms 3600000", "retention.ms=-1")

@@ -10,8 +10,12 @@ import (
 	"joinbench/results"
 )
 
-// span is a duration without the zeros at its end: 4h, 168h, 4h20m10s.
+// span is a duration without the zeros at its end: 4h, 168h, 4h20m10s; a very long one in days.
 func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 30*day {
+		return count(int(d/day), "day")
+	}
 	if d >= time.Second {
 		d = d.Round(time.Second)
 	} else {
