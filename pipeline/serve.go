@@ -127,6 +127,7 @@ type unit struct {
 	requests  context.Context // of the sink
 	cancel    context.CancelFunc
 	trimmer   *trimmer
+	lag       *endsWatch
 	reporter  *reporter
 	started   time.Time
 }
@@ -163,10 +164,12 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if err := u.renewProducer(ctx); err != nil {
 		return err
 	}
+	u.Status.set(Restoring)
 	if err := u.openState(ctx); err != nil {
 		return err
 	}
-	u.Status.set(Restoring)
+	u.Status.opened(u)
+	u.lag = u.watchEnds()
 	if err := u.restore(ctx); err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func (u *unit) consumerOptions() kafka.ConsumerOptions {
 
 func (u *unit) makeSink() error {
 	cfg := u.Config
-	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, member: u.member,
+	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, status: u.Status, member: u.member,
 		exactly: cfg.Delivery == "exactly-once", inputs: [2]string{cfg.A.Topic, cfg.B.Topic},
 		topics: [4]string{cfg.Output.Topic, cfg.Topics.Late, cfg.Topics.Dead, cfg.Topics.Unmatched}}
 	s.to = s
@@ -277,6 +280,9 @@ func (u *unit) close() error {
 	}
 	if u.trimmer != nil {
 		u.trimmer.close()
+	}
+	if u.lag != nil {
+		u.lag.close()
 	}
 	if u.consumer != nil {
 		u.consumer.Close()

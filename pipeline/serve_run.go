@@ -48,7 +48,7 @@ func (u *unit) openState(ctx context.Context) error {
 	if u.bodies != nil {
 		sink = u.bodies
 	}
-	if err := u.state.start(u.c, u.feed, sink); err != nil {
+	if err := u.state.start(u.c, watchedFeed{u.feed, u.Status}, sink); err != nil {
 		return err
 	}
 	e := u.state.engine
@@ -203,8 +203,7 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 
 // kept is the engine's Observe.
 func (u *unit) kept(*core.Engine) error {
-	u.Status.change(func(n *ServeSnapshot) { n.Batches++ })
-	u.Status.copy(u)
+	u.Status.batch(u)
 	if u.trimmer != nil {
 		u.trimmer.ask(u.sink.book.needed())
 	}
@@ -223,9 +222,12 @@ func (u *unit) run(ctx context.Context) error {
 	u.reporter = startReporter(u.Status, u.Log)
 	var tries retries
 	for {
+		u.Status.copy(u)
 		u.Status.set(running)
 		err := u.runUntilLost(ctx)
-		u.Status.copy(u)
+		if !errors.Is(err, core.ErrAborted) { // else it holds what was undone, until the rewind
+			u.Status.copy(u)
+		}
 		switch {
 		case err == nil:
 			return u.drained()
@@ -254,6 +256,7 @@ func (u *unit) run(ctx context.Context) error {
 
 // runUntilLost runs the engine for as long as the group knows this member.
 func (u *unit) runUntilLost(ctx context.Context) error {
+	defer u.Status.rest()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"joinbench/core"
 	"joinbench/internal/failpoint"
@@ -26,6 +27,7 @@ type kafkaSink struct {
 	rows
 	ctx       context.Context // of requests; ends some time after the one that stops the join
 	log       *slog.Logger
+	status    *Status // told how long Kafka takes
 	producer  *kafka.Producer
 	changelog *kafka.Changelog // nil: none is kept
 	member    *kafka.Member
@@ -151,9 +153,11 @@ func (b *sinkBook) needed() int64 {
 
 // Settle implements core.Ledger.
 func (s *kafkaSink) Settle(n uint64, changes []core.Change, record []byte) error {
+	began := time.Now()
 	if err := s.settle(n, changes, record); err != nil {
 		return s.aborted(fmt.Errorf("batch %d: %w", n, err))
 	}
+	s.status.settled(time.Since(began))
 	s.slab.reset()
 	s.buffered = 0
 	return nil
