@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"internal/layout":    {},
 	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
+	"deploy":             {}, // a test alone
 	"internal/mutants":   {}, // a program: it plants bugs in the others
 }
 
@@ -51,6 +52,7 @@ var inTests = map[string][]string{
 	"pipeline":      {"baseline", "internal/leak", "internal/oracle"},
 	"broker":        {"internal/kafkatest", "internal/leak"},
 	"cmd/joinbench": {"internal/kafkatest", "internal/oracle"},
+	"deploy":        {"config"},
 }
 
 // onlyFor names packages of others that one package of ours alone may import.
