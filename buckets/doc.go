@@ -8,6 +8,7 @@
 //  2. Use marks a row as used up: a bit in the bucket's bitmap, wherever the row lies.
 //  3. Commit writes what the batch appended and used as one journal record, together with the caller's commit
 //     record, in one RocksDB batch. Undo goes back to the last commit instead.
+//     Journal gives these records before they are written, and Apply does to a ring elsewhere what they say.
 //  4. StartSeal hands an open bucket to a SealJob, whose Run (any goroutine) sorts the rows by hash, writes one
 //     SST, a run, and ingests it into a family made for it. FinishSeal (the task's goroutine) swaps the run in and
 //     writes one batch: mark, bitmaps, journal cut. Until then the arena answers. StartSpill does the same with

@@ -159,6 +159,9 @@ func (e *Engine) Apply(n uint64, changes []Change, record []byte) error {
 	for _, j := range e.joiners {
 		*j.Stats() = TaskStats{} // they are in the record
 	}
+	for i := range e.route.parts {
+		clear(e.route.parts[i].changes) // they are the caller's
+	}
 	e.batch = n - 1
 	return e.settled(e.gate.wm, to)
 }

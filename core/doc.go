@@ -16,6 +16,8 @@
 //  4. The results are handed to the Sink, in the order of the B, whatever the number of tasks.
 //  5. Commit: each task journals its part, then the commit record (positions, M(p), counters, what the sink
 //     wants kept) is written. Undo instead goes back to the last commit.
+//     A sink that is a Ledger keeps the batch before that, outputs and journals: what it does not keep is undone and read
+//     again (Rewind), and what the state lacks is taken over from it (Apply).
 //     What stands behind the engine is an interface, Joiner, called a few times a batch: a Task is one of several.
 //  6. Between batches buckets are sealed and dropped. What takes long (sorting, writing and ingesting a table,
 //     building a filter, removing files) is done by the task's helper goroutine; the task only swaps the result in.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -387,118 +386,6 @@ func (e *Engine) each(fn func(Joiner, *taskPart) error) error {
 	return errors.Join(errs...)
 }
 
-// collect puts together what the joiners found, in the order of the B, and counts it.
-func (e *Engine) collect() {
-	o := &e.out
-	o.Rejects, o.NullKeys = nil, nil
-	if len(e.joiners) == 1 {
-		f := e.joiners[0].Found()
-		o.Matches, o.Groups, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = f.Matches, f.Groups, f.UnmatchedB, f.Early, f.UnmatchedA, f.WaitedB
-	} else {
-		e.merge()
-	}
-	n := &e.now
-	n.Matches += uint64(len(o.Matches))
-	n.countGroups(o.Groups)
-	n.Early += uint64(len(o.Early))
-	n.UnmatchedA += uint64(len(o.UnmatchedA))
-	n.UnmatchedB += uint64(len(o.UnmatchedB) + len(o.WaitedB))
-	if e.cfg.Early > 0 || e.cfg.CompleteOn == EndUnmatched {
-		for i := range o.Matches {
-			n.countKind(o.Matches[i].Kind, e.cfg.WantA)
-		}
-	}
-}
-
-// countGroups books groups: each B of one is a match.
-func (c *Counters) countGroups(list []Group) {
-	for i := range list {
-		c.countKind(list[i].Kind, false)
-		c.Matches += uint64(len(list[i].B))
-	}
-}
-
-// countKind books what comes out beside a pair or in its place; an end without a pair is a null row if those are wanted.
-func (c *Counters) countKind(k MatchKind, wantA bool) {
-	if k&NullFirst != 0 {
-		c.Early++
-	}
-	if k&Tombstone != 0 {
-		c.Retracted++
-	}
-	if k&Corrected != 0 {
-		c.Corrected++
-	}
-	if k&NullOnly != 0 {
-		c.Matches--
-		if wantA {
-			c.UnmatchedA++
-		}
-	}
-}
-
-// conclude adds to the last part of the output what the gate has to say.
-func (e *Engine) conclude(b *batch) {
-	o := &e.out
-	o.Rejects, o.NullKeys = b.rejects, b.nulls
-	switch n := uint64(len(b.closed)); {
-	case e.cfg.Early > 0:
-		o.Early = appendEntries(o.Early, b.closed)
-		e.now.Early += n
-	case e.cfg.WantA:
-		o.UnmatchedA = appendEntries(o.UnmatchedA, b.closed)
-		e.now.UnmatchedA += n
-	}
-	for s := range b.read {
-		e.now.Behind[s] += b.behind[s]
-		for f, n := range b.read[s] {
-			e.now.Fates[s][f] += n
-		}
-	}
-}
-
-func (e *Engine) merge() {
-	o := &e.out
-	clear(o.Matches)
-	clear(o.Groups)
-	o.Groups = o.Groups[:0]
-	o.Matches, o.UnmatchedB, o.Early, o.UnmatchedA, o.WaitedB = o.Matches[:0], o.UnmatchedB[:0], o.Early[:0], o.UnmatchedA[:0], o.WaitedB[:0]
-	for i, j := range e.joiners {
-		f := j.Found()
-		for _, m := range f.Matches {
-			if m.Chunk.Side == B { // what A found comes first, task by task
-				m.pos = e.route.position(i, m.pos)
-			}
-			o.Matches = append(o.Matches, m)
-		}
-		o.Groups = append(o.Groups, f.Groups...)
-		o.UnmatchedB = append(o.UnmatchedB, f.UnmatchedB...)
-		o.Early = append(o.Early, f.Early...)
-		o.UnmatchedA = append(o.UnmatchedA, f.UnmatchedA...)
-		o.WaitedB = append(o.WaitedB, f.WaitedB...)
-	}
-	slices.SortStableFunc(o.Matches, func(a, b Match) int {
-		if a.Chunk.Side != b.Chunk.Side {
-			return cmp.Compare(a.Chunk.Side, b.Chunk.Side)
-		}
-		return cmp.Compare(a.pos, b.pos)
-	})
-}
-
-func appendEntries(dst [][]byte, rows []Ref) [][]byte {
-	for _, r := range rows {
-		dst = append(dst, entryOf(r))
-	}
-	return dst
-}
-
-// entryOf makes the entry of an A that is stored nowhere.
-func entryOf(r Ref) []byte {
-	c := r.Chunk
-	en := buckets.Entry{SideB: c.Side == B, Partition: c.Partition, Time: c.Time[r.Row], Offset: c.Offset[r.Row], Key: c.Key(r.Row), Body: c.BodyOf(r.Row)}
-	return en.AppendTo(nil)
-}
-
 // settle makes the commit record of batch n, which is computed, and has a ledger keep it with all that the batch did.
 func (e *Engine) settle(n uint64) error {
 	record, err := e.appendRecord(e.record[:0], n)
@@ -550,76 +437,6 @@ func (e *Engine) MarkDrained() error { return e.joiners[0].MarkDrained() }
 // that failed.
 func (e *Engine) Close() error {
 	return e.each(func(j Joiner, _ *taskPart) error { return j.Close(e.failed) })
-}
-
-// Counters sums everything up, earlier lives of the state included.
-func (e *Engine) Counters() Counters {
-	c := e.base
-	for s := range c.Fates {
-		for f := range c.Fates[s] {
-			c.Fates[s][f] += e.now.Fates[s][f]
-		}
-		c.Behind[s] += e.now.Behind[s]
-	}
-	c.Matches += e.now.Matches
-	c.UnmatchedA += e.now.UnmatchedA
-	c.UnmatchedB += e.now.UnmatchedB
-	c.Early += e.now.Early
-	c.Corrected += e.now.Corrected
-	c.Retracted += e.now.Retracted
-	for _, j := range e.joiners {
-		c.Tasks.add(j.Stats())
-	}
-	return c
-}
-
-// Levels are what is there now, over all joiners.
-type Levels struct {
-	Pending      int // A that wait
-	PendingB     int // B that wait (ProbeWait)
-	Open, Sealed int // buckets, of the joiner that has most
-	SealedRows   int // rows in families, used ones too
-	Unfiltered   int // sealed buckets that are asked without the filter they are to have, over all joiners
-	Rotating     int // joiners that seal or spill a bucket, or have asked for what will find its rows faster
-	FilterBytes  int
-	IndexBytes   int
-	ArenaBytes   int64
-	StoreBytes   int64 // RocksDB's own memory
-	DiskBytes    int64
-	Watermarks   [2]int64
-	Batch        uint64
-}
-
-// Levels takes the cheap ones, and with deep those that ask RocksDB and the file system.
-func (e *Engine) Levels(deep bool) Levels {
-	l := Levels{Watermarks: e.gate.wm, Batch: e.batch}
-	for _, j := range e.joiners {
-		l.add(j.Levels(deep))
-	}
-	return l
-}
-
-func (l *Levels) add(o Levels) {
-	l.Open, l.Sealed = max(l.Open, o.Open), max(l.Sealed, o.Sealed)
-	l.Pending += o.Pending
-	l.PendingB += o.PendingB
-	l.SealedRows += o.SealedRows
-	l.Unfiltered += o.Unfiltered
-	l.Rotating += o.Rotating
-	l.FilterBytes += o.FilterBytes
-	l.IndexBytes += o.IndexBytes
-	l.ArenaBytes += o.ArenaBytes
-	l.StoreBytes += o.StoreBytes
-	l.DiskBytes += o.DiskBytes
-}
-
-// Drops lists the removals of buckets, joiner by joiner, in the order in which they ended.
-func (e *Engine) Drops() []Drop {
-	var all []Drop
-	for _, j := range e.joiners {
-		all = append(all, j.Drops()...)
-	}
-	return all
 }
 
 // Place is where a partition would be read on: behind the last record that Run took from it.

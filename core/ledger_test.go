@@ -36,6 +36,7 @@ type ledgerRig struct {
 	r      *rand.Rand
 	load   *load
 	src    *script
+	source func() Source // src for another engine
 	fresh  func() []buckets.Backend // stores of a new directory
 	again  func() []buckets.Backend // those of the same
 	ledger *ledger
@@ -73,7 +74,7 @@ func (g *ledgerRig) start(stores []buckets.Backend) {
 	}
 	rings, record, err := OpenRings(&g.load.cfg, buckets.SyncNone, stores)
 	must(g.t, err)
-	g.e, err = NewEngine(&g.load.cfg, rings, record, g.src.again(), g.ledger)
+	g.e, err = NewEngine(&g.load.cfg, rings, record, g.source(), g.ledger)
 	must(g.t, err)
 	g.ledger.e = g.e
 }
@@ -221,6 +222,23 @@ func (g *ledgerRig) play() {
 
 func newLedgerRig(t *testing.T, r *rand.Rand, l *load) *ledgerRig {
 	g := &ledgerRig{t: t, r: r, load: l, src: newScript(t, l.chunk, l.a, l.b), ledger: newLedger(t)}
+	g.source = func() Source { return g.src.again() }
+	if r.IntN(3) == 0 { // records come by and by
+		var comes [2][][]int64
+		for s, side := range g.src.parts {
+			for _, p := range side {
+				at, now := make([]int64, len(p.events)), int64(0)
+				for i := range at {
+					now += r.Int64N(3) * r.Int64N(3)
+					at[i] = now
+				}
+				comes[s] = append(comes[s], at)
+			}
+		}
+		src := newLive(t, l.a, l.b, comes)
+		src.ends = true
+		g.source = func() Source { return src.again() }
+	}
 	var now []buckets.Backend
 	g.fresh = func() []buckets.Backend { now = memStores(l.tasks); return slices.Clone(now) }
 	g.again = func() []buckets.Backend { return slices.Clone(now) }

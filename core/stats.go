@@ -109,3 +109,30 @@ func (c *Counters) decode(b []byte) (rest []byte, err error) {
 	}
 	return b[n:], nil
 }
+
+// countGroups books groups: each B of one is a match.
+func (c *Counters) countGroups(list []Group) {
+	for i := range list {
+		c.countKind(list[i].Kind, false)
+		c.Matches += uint64(len(list[i].B))
+	}
+}
+
+// countKind books what comes out beside a pair or in its place; an end without a pair is a null row if those are wanted.
+func (c *Counters) countKind(k MatchKind, wantA bool) {
+	if k&NullFirst != 0 {
+		c.Early++
+	}
+	if k&Tombstone != 0 {
+		c.Retracted++
+	}
+	if k&Corrected != 0 {
+		c.Corrected++
+	}
+	if k&NullOnly != 0 {
+		c.Matches--
+		if wantA {
+			c.UnmatchedA++
+		}
+	}
+}

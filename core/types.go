@@ -135,7 +135,9 @@ type Partition struct {
 type Source interface {
 	// Partitions of a side: all are known from the start.
 	Partitions(side Side) []Partition
-	// Start says where reading begins: place 0 is the beginning, others are what a chunk's Place said.
+	// Start says where reading begins: place 0 is the beginning, others are what a chunk's Place said. It comes again, between
+	// batches and for every partition, when the engine goes back (Engine.Rewind) or has taken over batches (Engine.Apply): what
+	// was read ahead is forgotten then, and chunks that were handed out do not come back by Done.
 	Start(side Side, part int, place int64) error
 	// Next returns the next chunk with at least one row, or nil when the partition has ended.
 	Next(side Side, part int) (*Chunk, error)
@@ -221,8 +223,9 @@ type Output struct {
 
 // Sink takes the results. Its methods are called by the engine's goroutine.
 type Sink interface {
-	// Restore is called once, before anything else, with what State had added to the last commit record, nil in a
-	// new state: the sink goes back to it.
+	// Restore is called before anything else with what State had added to the last commit record, nil in a new state: the
+	// sink goes back to it. It is called again when the engine goes back, or has taken over batches (as Source.Start), and then
+	// what was added may be of a later batch than any that this sink has seen.
 	Restore(state []byte) error
 	// Results of one batch, before it is committed.
 	Results(out *Output) error
