@@ -34,15 +34,21 @@ type broker struct {
 
 func newBroker(t testing.TB, opts ...kfake.Opt) *broker {
 	t.Helper()
+	b := newBrokerWith(t, opts...)
+	b.cl = b.client()
+	b.adm = kadm.NewClient(b.cl)
+	return b
+}
+
+// newBrokerWith has no client: one that wants more of it than an address.
+func newBrokerWith(t testing.TB, opts ...kfake.Opt) *broker {
+	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	b := &broker{t: t, Cluster: c}
-	b.cl = b.client()
-	b.adm = kadm.NewClient(b.cl)
-	return b
+	return &broker{t: t, Cluster: c}
 }
 
 func (b *broker) client(opts ...kgo.Opt) *kgo.Client {
