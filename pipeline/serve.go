@@ -120,7 +120,7 @@ type unit struct {
 	consumer  *kafka.Consumer
 	feed      *liveFeed
 	sink      *kafkaSink
-	ends      map[string]map[int32]int64 // with Drain, where the inputs end
+	input     *kafkaInput
 	requests  context.Context            // of the sink
 	cancel    context.CancelFunc
 	trimmer   *trimmer
@@ -164,7 +164,7 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if err := u.restore(ctx); err != nil {
 		return err
 	}
-	return u.startReading(ctx)
+	return u.findEnds(ctx)
 }
 
 // lasting is a context that ends so long after another one.
@@ -218,36 +218,24 @@ func (u *unit) makeSink() {
 	u.sink = s
 }
 
-// startReading finds out where to end, and lets the engine read where its state says.
-func (u *unit) startReading(ctx context.Context) (err error) {
+// findEnds finds out where to end.
+func (u *unit) findEnds(ctx context.Context) error {
 	if !u.Drain {
 		return nil
 	}
-	u.ends, err = u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
+	if u.closed() { // an earlier life came to the end; what is left is to say so
+		for side, parts := range u.sink.parts {
+			u.input.ends[side] = map[int32]int64{}
+			for i, p := range parts {
+				u.input.ends[side][p.ID] = u.state.engine.Place(core.Side(side), i)
+			}
+		}
+		return nil
+	}
+	ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
+	u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
 	return err
 }
-
-// openPartition opens a partition for the feed. Place 0 is where it begins now.
-func (u *unit) openPartition(side core.Side, part int, place int64) (liveReader, error) {
-	topic, id := u.topics[side].Name, u.sink.parts[side][part].ID
-	end := kafka.NoEnd
-	if u.Drain {
-		end = u.ends[topic][id]
-	}
-	if place == 0 {
-		place = kafka.Earliest
-	}
-	r, err := u.consumer.Open(u.requests, topic, id, place, end)
-	if err != nil {
-		return nil, err
-	}
-	return partitionReader{r}, nil
-}
-
-// partitionReader adapts a kafka.Reader.
-type partitionReader struct{ *kafka.Reader }
-
-func (r partitionReader) placeAfter(i int) int64 { return r.PlaceAfter(i) }
 
 // close stops and closes everything, in the order in which things use each other.
 func (u *unit) close() error {

@@ -42,7 +42,8 @@ func (u *unit) openState(ctx context.Context) error {
 	} else if done {
 		return u.errDrained()
 	}
-	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.openPartition, u.keepsRecords(),
+	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
+	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
 	if err := u.state.start(u.c, u.feed, u.sink); err != nil {
 		return err
@@ -95,16 +96,22 @@ func (u *unit) changelogBounds(ctx context.Context) (start, end int64, err error
 
 // restore applies what the changelog has and the state has not, and holds the positions against the group's.
 func (u *unit) restore(ctx context.Context) error {
-	e := u.state.engine
 	if u.changelog != nil {
 		if err := u.applyTail(ctx); err != nil {
 			return err
 		}
 	}
-	if wm := e.Watermarks(); wm[core.A] > farFuture && wm[core.B] > farFuture {
+	u.input.fresh = u.state.engine.Batch() == 0
+	if u.closed() && !u.Drain { // by a drain that was killed before it could say so
 		return u.errDrained()
 	}
 	return u.checkOffsets(ctx)
+}
+
+// closed says whether the last batch was that of a drain.
+func (u *unit) closed() bool {
+	wm := u.state.engine.Watermarks()
+	return wm[core.A] > farFuture && wm[core.B] > farFuture
 }
 
 // farFuture is behind all event times: the watermarks of a drain.
@@ -193,7 +200,8 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 
 // kept is the engine's Observe.
 func (u *unit) kept(*core.Engine) error {
-	u.Status.batch(u)
+	u.Status.change(func(n *ServeSnapshot) { n.Batches++ })
+	u.Status.copy(u)
 	if u.trimmer != nil {
 		u.trimmer.ask(u.sink.book.needed())
 	}
@@ -213,17 +221,18 @@ func (u *unit) run(ctx context.Context) error {
 	for {
 		u.Status.set(running)
 		err := u.runUntilLost(ctx)
-		u.Status.copy(u, time.Now())
+		u.Status.copy(u)
 		switch {
 		case err == nil:
 			return u.drained()
 		case ctx.Err() != nil && !errors.Is(err, core.ErrAborted) && interrupted(err):
 			u.Log.Info("stopped", "batch", e.Batch())
 			return nil
-		case ctx.Err() != nil && errors.Is(err, core.ErrAborted):
-			return fmt.Errorf("stopped before Kafka had the last batch, which is read again by the next start: %w", err)
 		case errors.Is(err, kafka.ErrFatal):
 			return err
+		case ctx.Err() != nil && errors.Is(err, core.ErrAborted):
+			u.Log.Warn("stopped; Kafka did not take the last batch, which the next start reads again", "batch", e.Batch(), "error", err)
+			return nil
 		case !errors.Is(err, core.ErrAborted) && u.member.Err() == nil:
 			return err
 		}

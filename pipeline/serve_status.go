@@ -85,27 +85,12 @@ func (s *Status) ended(err error) {
 	s.set(Stopped)
 }
 
-// statusEvery is how often counters are copied: a batch may take less than a millisecond.
-const statusEvery = 100 * time.Millisecond
-
-// batch is told of each batch that was kept, by the engine's goroutine.
-func (s *Status) batch(u *unit) {
-	now := time.Now()
-	s.mu.Lock()
-	due := now.Sub(s.snap.LastAt) >= statusEvery
-	s.snap.Batches++
-	s.mu.Unlock()
-	if due {
-		s.copy(u, now)
-	}
-}
-
 // copy takes everything the engine knows. Engine's goroutine, between batches.
-func (s *Status) copy(u *unit, now time.Time) {
+func (s *Status) copy(u *unit) {
 	e := u.state.engine
 	c, l := u.counters(), e.Levels(false)
 	s.change(func(n *ServeSnapshot) {
-		n.Counters, n.Levels, n.Batch, n.LastAt = c, l, e.Batch(), now
+		n.Counters, n.Levels, n.Batch, n.LastAt = c, l, e.Batch(), time.Now()
 		for side := range n.Places {
 			n.Places[side] = n.Places[side][:0]
 			for i := range u.sink.parts[side] {
