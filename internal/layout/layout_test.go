@@ -111,7 +111,9 @@ func list(t *testing.T) map[string]*pkg {
 func ours(path string) bool { return strings.HasPrefix(path, module+"/") }
 
 // repository is where a package of others lies: its own packages may import each other.
-func repository(path string) string { return strings.Join(strings.SplitN(path, "/", 4)[:min(3, strings.Count(path, "/")+1)], "/") }
+func repository(path string) string {
+	return strings.Join(strings.SplitN(path, "/", 4)[:min(3, strings.Count(path, "/")+1)], "/")
+}
 
 func short(path string) string { return strings.TrimPrefix(path, module+"/") }
 
