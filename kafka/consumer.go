@@ -142,6 +142,16 @@ func reach(ctx context.Context, cl *kgo.Client, o Options) error {
 
 // Close ends all readers and waits for the goroutines.
 func (c *Consumer) Close() {
+	// The client (1.22.3) touches its fetch sessions while it closes: there should be nothing left to fetch by then.
+	_ = c.between(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		parts := map[string][]int32{}
+		for of := range c.readers {
+			parts[of.topic] = append(parts[of.topic], of.partition)
+		}
+		c.cl.RemoveConsumePartitions(parts)
+	})
 	c.stop()
 	<-c.done
 	c.wg.Wait()

@@ -43,7 +43,7 @@ func TestReadsWhatWasCommitted(t *testing.T) {
 	values, places, err := read(t, r, -1)
 	wantEOF(t, err)
 	wantValues(t, values, 0, 5)
-	if places[4] < 8 || places[4] > 11 || !slices.IsSorted(places) || places[0] != 1 || places[3] != 7 {
+	if want := []int64{1, 2, 3, 7, 11}; !slices.Equal(places, want) { // the last one is behind the markers that follow
 		t.Errorf("places %v", places)
 	}
 	if r.PlaceAfter(-1) > 11 || r.pos != 11 {

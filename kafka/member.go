@@ -171,7 +171,6 @@ func (m *Member) join(ctx context.Context, opts []kgo.Opt) error {
 		kgo.SessionTimeout(m.opt.SessionTimeout),
 		kgo.HeartbeatInterval(min(3*time.Second, m.opt.SessionTimeout/3)),
 		kgo.DisableAutoCommit(),
-		kgo.RequireStableFetchOffsets(),
 		kgo.OnPartitionsAssigned(m.onAssigned),
 		kgo.OnPartitionsRevoked(m.onTaken),
 		kgo.OnPartitionsLost(m.onTaken),
