@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"joinbench/core"
 	"joinbench/kafka"
 	"joinbench/loadgen"
@@ -30,7 +28,7 @@ type feeder struct {
 // slab is a stretch of records of one side that are made and handed over together. Values are made where those of the slab's
 // last use lay, so that only what differs is written.
 type slab struct {
-	records []kgo.Record
+	records []kafka.Record
 	values  []byte
 	n       int          // records of this use
 	made    int          // places that hold a value
@@ -67,7 +65,7 @@ func newFeeder(l *load, number int) (*feeder, error) {
 
 // newSlab makes one whose values are allocated when they are first needed: a slow topic never needs most of them.
 func newSlab(records int, home chan *slab) *slab {
-	s := &slab{records: make([]kgo.Record, records), home: home}
+	s := &slab{records: make([]kafka.Record, records), home: home}
 	s.done = func() {
 		if s.left.Add(-1) == 0 {
 			s.home <- s
@@ -212,7 +210,7 @@ func (f *feeder) make(s *slab, side core.Side, i int64, part int32) {
 		put = f.w.PutB
 	}
 	key, at := put(value, i, s.n < s.made)
-	s.records[s.n] = kgo.Record{Topic: f.topics[side], Partition: part, Key: key, Value: value, Timestamp: time.UnixMilli(at)}
+	s.records[s.n] = kafka.Record{Topic: f.topics[side], Partition: part, Key: key, Value: value, Timestamp: time.UnixMilli(at)}
 	s.n++
 	s.made = max(s.made, s.n)
 }

@@ -33,6 +33,8 @@ type ServeConfig struct {
 	TransactionTimeout time.Duration
 	SessionTimeout     time.Duration // how long the group waits for a member that says nothing
 	StopTimeout        time.Duration // how long the last batch may take once the context is done
+
+	trimEvery time.Duration // tests: how often the changelog is cut
 }
 
 // The defaults of ServeConfig.
@@ -49,7 +51,7 @@ func (sc *ServeConfig) fill() {
 		of      *time.Duration
 		without time.Duration
 	}{{&sc.CommitInterval, DefaultCommitInterval}, {&sc.TransactionTimeout, DefaultTransactionTimeout},
-		{&sc.SessionTimeout, DefaultSessionTimeout}, {&sc.StopTimeout, DefaultStopTimeout}} {
+		{&sc.SessionTimeout, DefaultSessionTimeout}, {&sc.StopTimeout, DefaultStopTimeout}, {&sc.trimEvery, trimEvery}} {
 		if *d.of <= 0 {
 			*d.of = d.without
 		}
@@ -121,9 +123,10 @@ type unit struct {
 	feed      *liveFeed
 	sink      *kafkaSink
 	input     *kafkaInput
-	requests  context.Context            // of the sink
+	requests  context.Context // of the sink
 	cancel    context.CancelFunc
 	trimmer   *trimmer
+	reporter  *reporter
 	started   time.Time
 }
 
@@ -213,7 +216,7 @@ func (u *unit) makeSink() {
 	if cfg.KeepsChangelog() {
 		u.changelog = kafka.NewChangelog(u.options, cfg.ChangelogTopic(), 0)
 		s.changelog = u.changelog
-		u.trimmer = newTrimmer(u.changelog, u.Log)
+		u.trimmer = newTrimmer(u.changelog, u.trimEvery, u.Log)
 	}
 	u.sink = s
 }
@@ -240,6 +243,7 @@ func (u *unit) findEnds(ctx context.Context) error {
 // close stops and closes everything, in the order in which things use each other.
 func (u *unit) close() error {
 	var errs []error
+	u.reporter.stop()
 	if u.feed != nil {
 		u.feed.Close()
 	}

@@ -7,11 +7,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"joinbench/config"
 	"joinbench/core"
@@ -348,8 +350,44 @@ func TestServeSideTopics(t *testing.T) {
 	}
 }
 
-// TestServeTrims: the changelog begins where the oldest bucket that there is began, and a state that is made from it is the same.
+// TestServeTrims: time goes on, buckets go, and the changelog's beginning with them. What is left makes the state anew.
 func TestServeTrims(t *testing.T) {
+	s := plainScene(t, "delivery: exactly-once\n", 1, 1)
+	sc := s.serve()
+	sc.Drain = false
+	stop := s.start(sc)
+	at := func(side string, i int) []projection.Record {
+		r := plainRecord(side, i, 1)
+		r.Timestamp += int64(i) * 10_000
+		return []projection.Record{r}
+	}
+	for i := range 300 {
+		s.produce("topic-a", at("a", i))
+		if i%3 > 0 {
+			s.produce("topic-b", at("b", i))
+		}
+	}
+	s.until("all A", func(n ServeSnapshot) bool { return n.Counters.A.Read == 300 && n.Counters.Matches > 180 })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	log := kafka.NewChangelog(s.opts, "g-changelog", 0)
+	start, end, err := log.Bounds(t.Context(), nil)
+	if err != nil || start == 0 || start >= end {
+		t.Errorf("the changelog has offsets %d to %d, %v: want its beginning cut off", start, end, err)
+	}
+	s.forget()
+	counts, err := Serve(t.Context(), s.serve())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts.Matches != 200 || counts.A.Read != 300 || len(s.output()) != 200 {
+		t.Errorf("%d matches of %d A, %d results; want 200 of 300", counts.Matches, counts.A.Read, len(s.output()))
+	}
+}
+
+// TestSinkBook: the sink's part of a commit record comes back as it was; needed is where the oldest bucket began.
+func TestSinkBook(t *testing.T) {
 	book := sinkBook{before: 900, marks: map[core.LiveEpoch]int64{{Space: 0, Epoch: 3}: 500, {Space: 'w', Epoch: 4}: 700}}
 	if got := book.needed(); got != 500 {
 		t.Errorf("needed from %d on, want 500", got)
@@ -362,6 +400,131 @@ func TestServeTrims(t *testing.T) {
 	for n := 1; n < len(data); n++ {
 		if _, err := parseBook(data[:n]); err == nil {
 			t.Errorf("%d of %d bytes were taken for a book", n, len(data))
+		}
+	}
+}
+
+// TestServeMemberIsLost: the group takes the partitions away, here because an operator removes the member; it joins again, goes on
+// from what is committed, and nothing comes twice.
+func TestServeMemberIsLost(t *testing.T) {
+	s := plainScene(t, "delivery: exactly-once\n", 2, 2)
+	sc := s.serve()
+	sc.Drain = false
+	stop := s.start(sc)
+	s.produce("topic-a", plainRecords("a", 0, 20, 2))
+	s.until("20 A", func(n ServeSnapshot) bool { return n.Counters.A.Read == 20 })
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.opts.Brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	groups, err := adm.DescribeGroups(t.Context(), "g")
+	if err != nil || len(groups["g"].Members) != 1 {
+		t.Fatalf("%+v, %v", groups, err)
+	}
+	req := kmsg.NewPtrLeaveGroupRequest()
+	req.Group = "g"
+	m := kmsg.NewLeaveGroupRequestMember()
+	m.MemberID = groups["g"].Members[0].MemberID
+	req.Members, req.MemberID = append(req.Members, m), m.MemberID
+	if _, err := req.RequestWith(t.Context(), cl); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it starts over", func(n ServeSnapshot) bool { return n.Aborted > 0 && n.State == Running })
+	s.produce("topic-b", plainRecords("b", 0, 20, 2))
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Serve(t.Context(), s.serve()); err != nil {
+		t.Fatal(err)
+	}
+	lines := s.output()
+	slices.Sort(lines)
+	if len(lines) != 20 || len(slices.Compact(lines)) != 20 {
+		t.Errorf("%d results, want each of 20 once", len(lines))
+	}
+}
+
+// TestServeIsFenced: another producer takes the transactional id away once; the unit takes it back, since the group says that it is the
+// one that reads, and nothing comes twice. If that goes on for ever it gives up, and says so.
+func TestServeIsFenced(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		s := plainScene(t, "delivery: exactly-once\n", 2, 2)
+		s.produce("topic-a", plainRecords("a", 0, 40, 2))
+		s.produce("topic-b", plainRecords("b", 0, 40, 2))
+		hits := 0
+		failpoint.Set(func(name string) error {
+			if name != failpoint.KafkaOffsets {
+				return nil
+			}
+			if hits++; hits == 2 || always {
+				p, err := kafka.NewProducer(t.Context(), s.opts, kafka.ProducerOptions{TransactionalID: "g", TransactionTimeout: time.Second})
+				if err != nil {
+					return err
+				}
+				p.Close(t.Context())
+			}
+			return nil
+		})
+		_, err := Serve(t.Context(), s.serve())
+		failpoint.Set(nil)
+		if always {
+			if err == nil || !strings.Contains(err.Error(), "takes the transactional id away") {
+				t.Errorf("it ended with %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.status.Snapshot().Aborted; n != 1 {
+			t.Errorf("%d batches undone, want the one that was fenced", n)
+		}
+		lines := s.output()
+		slices.Sort(lines)
+		if len(lines) != 40 || len(slices.Compact(lines)) != 40 {
+			t.Errorf("%d results, want each of 40 once", len(lines))
+		}
+	}
+}
+
+// TestServeBrokerIsGone: for a while the broker cuts every connection. Serve goes on trying, and nothing is lost or comes twice.
+func TestServeBrokerIsGone(t *testing.T) {
+	for _, delivery := range []string{"exactly-once", "at-least-once"} {
+		s := plainScene(t, "delivery: "+delivery+"\n", 2, 2)
+		s.produce("topic-a", plainRecords("a", 0, 200, 2))
+		s.produce("topic-b", plainRecords("b", 0, 200, 2))
+		var gone atomic.Bool
+		s.cluster.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
+			s.cluster.KeepControl()
+			if gone.Load() {
+				return nil, errInjected, true
+			}
+			return nil, nil, false
+		})
+		hits := 0
+		failpoint.Set(func(name string) error {
+			if name == failpoint.KafkaChangelogBefore {
+				if hits++; hits == 4 {
+					gone.Store(true)
+					time.AfterFunc(3*time.Second, func() { gone.Store(false) }) // what the test is about, not a wait for something
+				}
+			}
+			return nil
+		})
+		_, err := Serve(t.Context(), s.serve())
+		failpoint.Set(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := s.output()
+		if hits < 4 {
+			t.Errorf("%s: %d batches", delivery, hits)
+		}
+		slices.Sort(lines)
+		if distinct := len(slices.Compact(slices.Clone(lines))); distinct != 200 || delivery == "exactly-once" && len(lines) != 200 {
+			t.Errorf("%s: %d results, %d of them different, want 200", delivery, len(lines), distinct)
 		}
 	}
 }

@@ -170,7 +170,8 @@ func kcatOf(records []projection.Record) (file []byte) {
 // serve is what runs over the scene.
 func (s *serveScene) serve() ServeConfig {
 	return ServeConfig{Config: s.conf, StateDir: s.dir + "/state", Drain: true, Cores: 2, Log: s.log, Status: s.status,
-		CommitInterval: time.Millisecond, BatchRecords: 20, TransactionTimeout: 10 * time.Second, SessionTimeout: time.Second, StopTimeout: 5 * time.Second}
+		CommitInterval: time.Millisecond, BatchRecords: 20, TransactionTimeout: 10 * time.Second, SessionTimeout: time.Second, StopTimeout: 5 * time.Second,
+		trimEvery: time.Microsecond}
 }
 
 // output reads the lines of the output topic that are committed.

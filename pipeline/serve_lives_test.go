@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -25,7 +26,6 @@ type serveFaults struct {
 	rng   *rand.Rand
 	rate  float64
 	left  int // faults still to come
-	hits  map[string]int
 	stop  context.CancelFunc
 	stops float64 // share of faults that stop the process instead
 }
@@ -42,7 +42,6 @@ func (f *serveFaults) hit(name string) error {
 		return nil
 	}
 	f.left--
-	f.hits[name]++
 	if f.rng.Float64() < f.stops {
 		f.stop()
 		return nil
@@ -54,14 +53,13 @@ func (f *serveFaults) hit(name string) error {
 // a life without all that: exactly once, or each at least once.
 func TestServeLives(t *testing.T) {
 	defer failpoint.Set(nil)
-	hits := map[string]int{}
 	for _, delivery := range []string{"exactly-once", "at-least-once"} {
 		for i := range uint64(6) {
 			seed := *oracleSeed + i
 			t.Run(fmt.Sprintf("%s/seed=%d", delivery, seed), func(t *testing.T) {
 				rng := oracle.NewRand(seed ^ 0x11ed)
 				s := newServeScene(t, seed, delivery)
-				f := &serveFaults{rng: rng, rate: 0.04, left: 16, hits: hits, stops: 0.2}
+				f := &serveFaults{rng: rng, rate: 0.04, left: 16, stops: 0.2}
 				s.brokerFaults(rng)
 				lives := 0
 				for ; !s.life(f); lives++ {
@@ -79,9 +77,57 @@ func TestServeLives(t *testing.T) {
 			})
 		}
 	}
-	for _, p := range failpoint.Kafka() {
-		if hits[p] == 0 {
-			t.Errorf("nothing happened at %s", p)
+}
+
+// TestServeFailpoints (B26): each step of a batch fails once, and another time the process ends there; the state's directory stays or is
+// lost.
+func TestServeFailpoints(t *testing.T) {
+	defer failpoint.Set(nil)
+	points := (&serveFaults{}).points()
+	for _, delivery := range []string{"exactly-once", "at-least-once"} {
+		met := map[string]bool{}
+		for i, point := range points {
+			t.Run(delivery+"/"+point, func(t *testing.T) {
+				s := newServeScene(t, *oracleSeed+1+uint64(i%2), delivery)
+				for _, lost := range []bool{false, true} {
+					hits := 0
+					failpoint.Set(func(name string) error {
+						if name != point {
+							return nil
+						}
+						met[point] = true
+						if hits++; hits == 2 {
+							return errInjected
+						}
+						return nil
+					})
+					_, err := Serve(t.Context(), s.serve())
+					failpoint.Set(nil)
+					if err != nil && !errors.Is(err, errInjected) {
+						t.Fatal(err)
+					}
+					if err == nil {
+						break // drained
+					}
+					if lost {
+						s.forget()
+					}
+				}
+				if s.status.Snapshot().State != Stopped || s.status.Snapshot().LastError != "" {
+					s.status = &Status{}
+					if _, err := Serve(t.Context(), s.serve()); err != nil && !strings.Contains(err.Error(), "was drained") {
+						t.Fatal(err)
+					}
+				}
+				s.checkDelivery(delivery)
+			})
+		}
+		for _, p := range points {
+			once := p == failpoint.KafkaOffsets || p == failpoint.KafkaEndBefore || p == failpoint.KafkaEndAfter
+			late := p == failpoint.KafkaCommitBefore || p == failpoint.KafkaCommitAfter
+			if exactly := delivery == "exactly-once"; !met[p] && (exactly || !once) && (!exactly || !late) {
+				t.Errorf("%s: no batch met %s", delivery, p)
+			}
 		}
 	}
 }

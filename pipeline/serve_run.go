@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -217,6 +216,7 @@ func (u *unit) run(ctx context.Context) error {
 	}
 	u.Log.Info("running", "group", u.Config.Kafka.Group, "delivery", u.Config.Delivery, "tasks", u.tasks, "state", u.StateDir, "batch", e.Batch(),
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
+	u.reporter = startReporter(u.Status, u.Log)
 	var tries retries
 	for {
 		u.Status.set(running)
@@ -387,54 +387,4 @@ func (u *unit) drained() error {
 	}
 	u.Log.Info("drained", "batch", e.Batch())
 	return e.MarkDrained()
-}
-
-// trimmer has the changelog cut off before what is needed, beside the join: now and then, and so long after it was not needed any more
-// that a power cut has not taken the state back behind it.
-type trimmer struct {
-	log    *slog.Logger
-	to     chan int64
-	wg     sync.WaitGroup
-	asked  time.Time
-	before int64 // not needed when it was last asked
-	done   int64
-}
-
-// trimEvery is long against what a power cut may cost (a second), and short against the time in which buckets go.
-const trimEvery = 10 * time.Second
-
-func newTrimmer(c *kafka.Changelog, log *slog.Logger) *trimmer {
-	t := &trimmer{log: log, to: make(chan int64, 1)}
-	t.wg.Go(func() {
-		for offset := range t.to {
-			ctx, cancel := context.WithTimeout(context.Background(), trimEvery)
-			if err := c.Trim(ctx, offset); err != nil {
-				log.Warn("the changelog could not be cut; it grows until it can", "topic", c.Topic, "error", err)
-			}
-			cancel()
-		}
-	})
-	return t
-}
-
-// ask says what is not needed any more. Engine's goroutine.
-func (t *trimmer) ask(needed int64) {
-	now := time.Now()
-	if now.Sub(t.asked) < trimEvery {
-		return
-	}
-	t.asked = now
-	if t.before > t.done {
-		select {
-		case t.to <- t.before:
-			t.done = t.before
-		default: // still at the last one
-		}
-	}
-	t.before = needed
-}
-
-func (t *trimmer) close() {
-	close(t.to)
-	t.wg.Wait()
 }

@@ -41,7 +41,6 @@ type ServeSnapshot struct {
 	Places [2][]int64
 	// RestoreAt and RestoreEnd are offsets of the changelog: how far restoring is.
 	RestoreAt, RestoreEnd int64
-	Trimmed               int64 // the changelog begins here
 	LastError             string
 	LastErrorAt           time.Time
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"joinbench/config"
 	"joinbench/core"
 	"joinbench/kafka"
@@ -179,7 +177,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (j *outputJudge) visit(r *kgo.Record) error {
+func (j *outputJudge) visit(r *kafka.Record) error {
 	j.Progress.Matches.Add(1)
 	return j.take(r)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"joinbench/core"
 	"joinbench/kafka"
 	"joinbench/loadgen"
@@ -116,7 +114,7 @@ func (c *comparer) readAll(ctx context.Context, o kafka.Options, spans []kafka.S
 			return fmt.Errorf("topic %s, partition %d begins with offset %d: what was before is gone, and what is left cannot be verified", c.topic, part, s.Start)
 		}
 	}
-	err := kafka.Scan(ctx, o, c.topic, spans, func(r *kgo.Record) error {
+	err := kafka.Scan(ctx, o, c.topic, spans, func(r *kafka.Record) error {
 		if c.number[r.Partition] >= c.count[r.Partition] {
 			return usage("--to", "topic %s, partition %d holds more than the %d records of this workload: were parts loaded twice, or more than this?",
 				c.topic, r.Partition, c.count[r.Partition])
@@ -140,7 +138,7 @@ func (c *comparer) readAll(ctx context.Context, o kafka.Options, spans []kafka.S
 }
 
 // visit compares a record with the next one of its partition.
-func (c *comparer) visit(r *kgo.Record) error {
+func (c *comparer) visit(r *kafka.Record) error {
 	i := c.record(r.Partition, c.number[r.Partition])
 	put := c.w.PutA
 	if c.side == core.B {

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"joinbench/core"
+	"joinbench/kafka"
 	"joinbench/loadgen"
 	"joinbench/projection"
 )
@@ -65,7 +64,7 @@ func newOutputJudge(v *verify) *outputJudge {
 }
 
 // take judges one record.
-func (j *outputJudge) take(r *kgo.Record) error {
+func (j *outputJudge) take(r *kafka.Record) error {
 	j.records++
 	where := recordPlace{r.Partition, r.Offset, string(r.Key)}
 	l, ok := j.read(r)
@@ -98,7 +97,7 @@ func known(list []int64) bool {
 }
 
 // read finds which records a result is about.
-func (j *outputJudge) read(r *kgo.Record) (l resultLine, ok bool) {
+func (j *outputJudge) read(r *kafka.Record) (l resultLine, ok bool) {
 	l.i, l.j = -1, -1
 	var b []int64
 	hasA := false
@@ -173,7 +172,7 @@ func (j *outputJudge) event(side core.Side, index int64) event {
 
 // says makes the line that the records give, in each form that it may have, and finds which one the result has. It notes in l what the
 // form says.
-func (j *outputJudge) says(r *kgo.Record, l *resultLine) bool {
+func (j *outputJudge) says(r *kafka.Record, l *resultLine) bool {
 	value := bytes.TrimSuffix(r.Value, []byte("\n"))
 	is := func() bool { return bytes.Equal(value, bytes.TrimSuffix(j.line, []byte("\n"))) }
 	switch l.kind {
@@ -204,7 +203,7 @@ func (j *outputJudge) says(r *kgo.Record, l *resultLine) bool {
 }
 
 // keyed says whether a record has the key that a row of these events has: the bytes of a string, the text of a number.
-func (j *outputJudge) keyed(r *kgo.Record, a, b *event) bool {
+func (j *outputJudge) keyed(r *kafka.Record, a, b *event) bool {
 	var out [2][]byte
 	joinKey := []byte(nil)
 	for s, e := range []*event{a, b} {
@@ -221,7 +220,7 @@ func (j *outputJudge) keyed(r *kgo.Record, a, b *event) bool {
 	return bytes.Equal(r.Key, key)
 }
 
-func (j *outputJudge) saysGroup(r *kgo.Record, l *resultLine, is func() bool) bool {
+func (j *outputJudge) saysGroup(r *kafka.Record, l *resultLine, is func() bool) bool {
 	a := j.event(core.A, l.i)
 	if !j.keyed(r, &a, nil) {
 		return false
@@ -254,7 +253,7 @@ func (j *outputJudge) saysGroup(r *kgo.Record, l *resultLine, is func() bool) bo
 }
 
 // takeTombstone notes what takes back the null row of an A.
-func (j *outputJudge) takeTombstone(r *kgo.Record, i int64, where recordPlace) {
+func (j *outputJudge) takeTombstone(r *kafka.Record, i int64, where recordPlace) {
 	if i >= 0 && j.truth.Rules().Retract {
 		if a := j.event(core.A, i); j.keyed(r, &a, nil) {
 			j.tombstones[i]++

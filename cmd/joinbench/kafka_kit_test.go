@@ -23,6 +23,9 @@ type topics struct {
 	profile   string // file
 }
 
+// familyLoad has three B to an A that is paid, some of which end it or mark their end.
+var familyLoad = strings.Replace(smallLoad, "duplicates: 0.02", "b_per_a: 3, end_share: 0.1, mark_share: 0.2", 1)
+
 const (
 	smallLoad = `{pending: 2000, b_events: 3000, ages: [12m, 25m, 40m], b_rate: auto, match_rate: 0.1, duplicates: 0.02, late_share: 0.01, disorder: 2s, record_bytes: 320, partitions: 3, seed: 5}`
 	smallJoin = "a: {topic: %s, key: $.payment_ref, time: $.ts, time_unit: ms, keep: [$.order_id, $.amount]}\n" +
