@@ -116,7 +116,7 @@ const (
 var sceneJoins = []struct{ name, load, rules string }{
 	{"inner", sceneLoad, ""},
 	{"left", sceneLoad, "type: left\n"},
-	{"outer, wait", sceneLoad, "type: outer\nprobe: wait\n"},
+	{"outer, wait", strings.Replace(sceneLoad, "duplicates: 0.02", "duplicates: 0", 1), "type: outer\nprobe: wait\n"},
 	{"early, retract", sceneLoad, "type: left\nearly: 20m\nretract: true\n"},
 	{"many-to-many", sceneLoad, "cardinality: many-to-many\n"},
 	{"groups", sceneFamily, "type: left\ncardinality: one-to-many\ncollect: timeout\n"},
@@ -383,7 +383,7 @@ func (p *serving) suffer(f kafkaFault) error {
 
 // finish waits for the end, or asks for it where nothing else brings it.
 func (p *serving) finish(f kafkaFault, r *faulted) error {
-	if !f.drain && (f.kind != faultKill || f.point != "") && !p.ended() {
+	if asked := f.kind == faultTerm && r.happened; !f.drain && !asked && (f.kind != faultKill || f.point != "") { // a second one ends it at once
 		_ = p.Process.Signal(syscall.SIGTERM)
 	}
 	if err := p.look("its end", p.ended); err != nil {
@@ -405,6 +405,7 @@ func (p *serving) finish(f kafkaFault, r *faulted) error {
 		if r.happened = true; f.point != "" && hits[f.point] < f.at {
 			return p.explain(fmt.Errorf("killed at hit %d of %s, and not by the failpoint", hits[f.point], f))
 		}
+	case status.Signaled() && status.Signal() == syscall.SIGTERM && len(said) == 0: // before it was prepared for that
 	case code == 0:
 		r.finished = f.drain && bytes.Contains(said, []byte("msg=drained"))
 	case code == 1 && f.drain && bytes.Contains(said, []byte("was drained")): // the life before was killed after its end
