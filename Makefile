@@ -49,8 +49,8 @@ CRASH ?=
 crash: ## kill join and run 300 times, at every failpoint and at random moments (CRASH='-crash.seed=2 -crash.n=1000')
 	@$(ENV) $(GO) test -tags=crash,grocksdb_no_link -timeout 3h -run '^TestCrash$$' -v ./cmd/joinbench $(CRASH)
 
-crash-kafka: ## kill serve, stop it, kill its broker, delete its state (CRASH='-crash.seed=2 -crash.faults=300'; APACHE=1: with an Apache Kafka)
-	@$(ENV) JOINBENCH_CRASH_APACHE=$(APACHE) $(GO) test -tags=crash,grocksdb_no_link -timeout 3h -run '^TestCrashKafka$$' -v ./cmd/joinbench $(CRASH)
+crash-kafka: ## kill serve, stop it, kill its broker, delete its state (CRASH='-crash.seed=2 -crash.faults=300 -crash.apache')
+	@$(ENV) $(GO) test -tags=crash,grocksdb_no_link -timeout 3h -run '^TestCrashKafka$$' -v ./cmd/joinbench $(CRASH)
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }

@@ -408,6 +408,7 @@ func (p *serving) finish(f kafkaFault, r *faulted) error {
 	case status.Signaled() && status.Signal() == syscall.SIGTERM && len(said) == 0: // before it was prepared for that
 	case code == 0:
 		r.finished = f.drain && bytes.Contains(said, []byte("msg=drained"))
+	case code == 1 && f.ofBroker() && !bytes.Contains(said, []byte("msg=running")): // it was not there at the first question
 	case code == 1 && f.drain && bytes.Contains(said, []byte("was drained")): // the life before was killed after its end
 		r.finished = true
 	default:

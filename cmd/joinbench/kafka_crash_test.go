@@ -1,11 +1,12 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,11 +16,15 @@ import (
 	"joinbench/internal/kafkatest"
 )
 
+var crashApache = flag.Bool("crash.apache", false, "TestCrashKafka with an Apache Kafka")
+
 // kafkaCampaign breaks serve, its state and its broker, and holds what comes out against the truth.
 type kafkaCampaign struct {
 	t      *testing.T
 	binary string
 	seed   uint64
+	apache bool
+	shared *kafkatest.Broker // nil: each scene has its own
 
 	mu         sync.Mutex
 	next       int
@@ -32,7 +37,7 @@ type kafkaCampaign struct {
 }
 
 func newKafkaCampaign(t *testing.T) *kafkaCampaign {
-	c := &kafkaCampaign{t: t, binary: buildForCrashes(t), seed: *crashSeed}
+	c := &kafkaCampaign{t: t, binary: buildForCrashes(t), seed: *crashSeed, apache: *crashApache}
 	for d := range c.count {
 		c.count[d] = map[string]int{}
 	}
@@ -47,7 +52,11 @@ func TestKafkaCrashShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
+	t.Parallel()
 	c := newKafkaCampaign(t)
+	if os.Getenv(kafkatest.Env) != "" {
+		c.shared = kafkatest.Start(t)
+	}
 	kafka := func(points ...string) (p []string) {
 		for _, name := range points {
 			p = append(p, "kill@"+name+"=4")
@@ -74,16 +83,20 @@ func TestKafkaCrashShort(t *testing.T) {
 // run goes through scenes until there are so many faults of each kind of delivery, so many kills at random moments and so many at each
 // point.
 func (c *kafkaCampaign) run(faults, random, each int) {
+	workers := min(runtime.GOMAXPROCS(0), 4)
+	if c.apache {
+		c.shared, workers = kafkatest.Start(c.t, kafkatest.Apache()), 1 // or one scene would kill the other's broker
+	}
 	if *crashCase != "" {
-		i, err := strconv.Atoi(strings.TrimPrefix(*crashCase, "kafka:"))
-		if err != nil || i < 0 {
-			c.t.Fatalf("-crash.case=%s: want kafka:17", *crashCase)
+		var i, kind int
+		if n, err := fmt.Sscanf(*crashCase, "kafka:%d:%d", &i, &kind); n != 2 || err != nil || i < 0 || kind >= len(sceneJoins) {
+			c.t.Fatalf("-crash.case=%s: want kafka:17:2, the scene and its kind of join, or kafka:17:-1", *crashCase)
 		}
-		c.t.Run(*crashCase, func(t *testing.T) { c.scene(t, i, -1, *crashPlan) })
+		c.t.Run(*crashCase, func(t *testing.T) { c.scene(t, i, kind, *crashPlan) })
 		return
 	}
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), 4) {
+	for range workers {
 		wg.Go(func() {
 			for {
 				i, more := c.more(faults, random, each)
@@ -138,14 +151,24 @@ func (c *kafkaCampaign) scene(t *testing.T, i, kind int, plan string) {
 	if fixed != nil {
 		lives = len(fixed)
 	}
-	b := kafkatest.Start(t, kafkatest.Process())
+	b := c.shared
+	if b == nil {
+		b = kafkatest.Start(t, kafkatest.Process())
+	} else if !b.Mortal() {
+		fixed = slices.DeleteFunc(fixed, kafkaFault.ofBroker)
+		lives = len(fixed)
+	}
 	s := drawScene(t, c.binary, b, rng, delivery, kind, int64(lives)+2)
+	apache := ""
+	if b.Real() {
+		apache = " -crash.apache"
+	}
 	var p kafkaPlan
 	fail := func(err error) {
 		c.mu.Lock()
 		c.failed++
 		c.mu.Unlock()
-		t.Errorf("%v\n%s\nlives: %v\nagain: make crash-kafka CRASH='-crash.seed=%d -crash.case=kafka:%d -crash.plan=%v'", err, s.about, p, c.seed, i, p)
+		t.Errorf("%v\n%s\nlives: %v\nagain: make crash-kafka CRASH='-crash.seed=%d -crash.case=kafka:%d:%d -crash.plan=%v%s'", err, s.about, p, c.seed, i, kind, p, apache)
 	}
 	for n, finished := 0, false; !finished; n++ {
 		f := kafkaFault{drain: true, kind: faultTerm, crash: crash{after: hangs}} // to the end
