@@ -36,7 +36,7 @@ type ledgerRig struct {
 	r      *rand.Rand
 	load   *load
 	src    *script
-	source func() Source // src for another engine
+	source func() Source            // src for another engine
 	fresh  func() []buckets.Backend // stores of a new directory
 	again  func() []buckets.Backend // those of the same
 	ledger *ledger

@@ -59,8 +59,44 @@ func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) 
 	return list, nil
 }
 
+// GroupOffsets are where a group goes on reading a topic; 0 in a partition of which it has committed nothing. nil if it has
+// committed nothing at all.
+func GroupOffsets(ctx context.Context, o Options, group, topic string, partitions int) ([]int64, error) {
+	opts, err := o.clientOpts()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	resp, err := kadm.NewClient(cl).FetchOffsetsForTopics(ctx, group, topic)
+	if err == nil {
+		err = resp.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
+	}
+	var list []int64
+	for p := range partitions {
+		if r, ok := resp.Lookup(topic, int32(p)); ok && r.At >= 0 {
+			if list == nil {
+				list = make([]int64, partitions)
+			}
+			list[p] = r.At
+		}
+	}
+	return list, nil
+}
+
 // Scan reads the committed records of a topic, in each partition those of its span, and hands them to visit, of each
-// partition in order. visit is called from this goroutine and must not keep the record. Partitions without a span are not read.
+// partition in order. visit is called from this goroutine and must not keep the record. Partitions without a span are not read. A
+// span that ends in records of a transaction that was aborted behind it (two producers wrote to the partition at the same time)
+// comes to its end only with the next record or marker.
 func Scan(ctx context.Context, o Options, topic string, of []Span, visit func(*kgo.Record) error) error {
 	from := map[int32]kgo.Offset{}
 	for p, s := range of {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"joinbench/config"
@@ -18,6 +19,8 @@ type VerifyConfig struct {
 	To      int64 // the B that were loaded, and the A that come before these; 0: all
 	// AtLeastOnce: a result may come more than once; how often is counted.
 	AtLeastOnce bool
+	// Stopped: the join was not drained, and is judged by what its group says that it has read. It must have stopped.
+	Stopped bool
 	// Wait is how long to wait, from the last result on, for results that are missing.
 	Wait     time.Duration
 	Examples int // of each kind of fault
@@ -94,6 +97,11 @@ func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
 			return nil, err
 		}
 	}
+	if c.Stopped {
+		if err := v.cutAtGroup(ctx); err != nil {
+			return nil, err
+		}
+	}
 	j := newOutputJudge(v)
 	if err := j.follow(ctx); err != nil {
 		return nil, err
@@ -123,6 +131,29 @@ func newVerify(c VerifyConfig) (*verify, error) {
 	}
 	v.cut = g.gen.Whole(g.gen.DueA(v.To), v.To)
 	return v, nil
+}
+
+// cutAtGroup has the truth end where the group's offsets say that the join has come to.
+func (v *verify) cutAtGroup(ctx context.Context) error {
+	if r := v.truth.Rules(); r.NullsA || r.NullsB || r.Collect != loadgen.Eager {
+		return usage("--stopped", "which null rows and groups have come depends on watermarks, which the group's offsets do not tell: drain the join (serve --drain)")
+	}
+	v.cut = loadgen.Cut{ClosedA: math.MinInt64, EarlyA: math.MinInt64, ClosedB: math.MinInt64}
+	group := v.Profile.Join.Kafka.Group
+	for s, list := range []*[]int64{&v.cut.A, &v.cut.B} {
+		p := v.places[s]
+		offsets, err := kafka.GroupOffsets(ctx, v.Kafka, group, p.topic, len(p.count))
+		if err != nil {
+			return err
+		}
+		if offsets == nil {
+			return usage("--stopped", "group %s has read nothing of topic %s", group, p.topic)
+		}
+		for part, offset := range offsets {
+			*list = append(*list, p.slots(int32(part), offset))
+		}
+	}
+	return nil
 }
 
 // pollOutput is how often the output's end is looked for while results are missing.

@@ -87,6 +87,23 @@ func (p *places) index(part int32, offset int64) int64 {
 	return p.record(part, number)
 }
 
+// slots is how many slots of the generator's partition lie before an offset: up to the last of the records there.
+func (p *places) slots(part int32, offset int64) int64 {
+	runs := p.runs[part]
+	at := sort.Search(len(runs), func(x int) bool { return runs[x].offset > offset }) - 1
+	if at < 0 {
+		return 0
+	}
+	n := min(runs[at].number+offset-runs[at].offset, p.count[part])
+	if at+1 < len(runs) {
+		n = min(n, runs[at+1].number)
+	}
+	if n == 0 {
+		return 0
+	}
+	return p.record(part, n-1)/p.parts + 1
+}
+
 // record is record number n of a partition.
 func (p *places) record(part int32, n int64) int64 {
 	if p.gaps != nil {

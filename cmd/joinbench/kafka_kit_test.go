@@ -20,7 +20,8 @@ type topics struct {
 	place
 	broker    *kafkatest.Broker
 	a, b, out string
-	profile   string // file
+	profile   string   // file
+	more      []string // topics that others make
 }
 
 // familyLoad has three B to an A that is paid, some of which end it or mark their end.
@@ -54,7 +55,7 @@ func (k *topics) remove(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if _, err := k.broker.Admin().DeleteTopics(ctx, k.a, k.b); err != nil {
+	if _, err := k.broker.Admin().DeleteTopics(ctx, append(k.more, k.a, k.b)...); err != nil {
 		t.Errorf("deleting %s and %s: %v", k.a, k.b, err)
 	}
 }
@@ -119,7 +120,8 @@ func (k *topics) joined(t *testing.T) []*kgo.Record {
 	printed := joinbench(k.args("load", "--print-join")...)
 	printed.want(t, 0)
 	conf := k.write("join.yaml", printed.out)
-	run := joinbench("join", "-c", conf, "--a", k.kcat(t, "a.ndjson", k.a), "--b", k.kcat(t, "b.ndjson", k.b), "--progress", "none")
+	run := joinbench("join", "-c", conf, "--a", k.kcat(t, "a.ndjson", k.a), "--b", k.kcat(t, "b.ndjson", k.b), "--progress", "none",
+		"--state-dir", k.path("files"))
 	run.want(t, 0)
 	from := k.sources(t)
 	owner := map[string]string{} // of a key, its A: the one of a tombstone

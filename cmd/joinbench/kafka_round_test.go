@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+	"syscall"
 	"testing"
 
 	"joinbench/internal/kafkatest"
@@ -28,7 +30,9 @@ func TestKafkaLoadServeVerify(t *testing.T) {
 				load = familyLoad
 			}
 			k := newTopics(t, load, c.rules)
-			t.Setenv("JOINBENCH_KAFKA_GROUP", kafkatest.Name(t))
+			group := kafkatest.Name(t)
+			k.more = append(k.more, group+"-changelog")
+			t.Setenv("JOINBENCH_KAFKA_GROUP", group)
 			t.Setenv("JOINBENCH_STATE_DIR", k.path("state"))
 			if name == "keyed by a field of a" {
 				t.Setenv("JOINBENCH_OUTPUT_KEY", "order_id")
@@ -45,4 +49,37 @@ func TestKafkaLoadServeVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKafkaVerifyStopped: a join that was stopped in the middle is right as far as its group has read, and no further.
+func TestKafkaVerifyStopped(t *testing.T) {
+	for _, load := range []string{smallLoad, strings.Replace(smallLoad, "seed: 5", "steady: true", 1)} {
+		k := newTopics(t, load, "delivery: exactly-once\n")
+		group := kafkatest.Name(t)
+		k.more = append(k.more, group+"-changelog")
+		t.Setenv("JOINBENCH_KAFKA_GROUP", group)
+		loaded(t, k.args("load", "--transactional", "--abort-share", "0.5", "--to", "2000"))
+		joinbench(k.args("verify", "--stopped", "--to", "2000")...).want(t, 2, "--stopped", "has read nothing")
+		conf := k.write("join.yaml", joinbench(k.args("load", "--print-join")...).out)
+		serve := startProgram(t, strings.NewReader(""), "serve", "-c", conf, "--state-dir", k.path("state"))
+		waitFor(t, "results", func() bool { return sum(k.broker.Ends(t, k.out)) > 0 })
+		serve.signal(syscall.SIGTERM)
+		serve.end().want(t, 0)
+		r := verified(t, k, 0, "--stopped", "--to", "2000")
+		if r.Pairs.Seen == 0 {
+			t.Errorf("%+v", r)
+		}
+		verified(t, k, 4, "--to", "2000") // B wait for A still to come
+		joinbench(k.args("verify", "--stopped", "--to", "2000")...).want(t, 0)
+		t.Setenv("JOINBENCH_TYPE", "left")
+		joinbench(k.args("verify", "--stopped", "--to", "2000")...).want(t, 2, "--stopped", "watermarks")
+		t.Setenv("JOINBENCH_TYPE", "inner")
+	}
+}
+
+func sum(offsets map[int32]int64) (n int64) {
+	for _, o := range offsets {
+		n += o
+	}
+	return n
 }

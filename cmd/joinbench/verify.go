@@ -16,7 +16,7 @@ compares it with what must come out of the workload that load wrote: what is mis
 none, an aborted record, a line that does not say what its records say), what is there twice.
 
 Give it the workload as load had it (profile, counts, seed, --to) and the join as serve had it (-c join.yaml). The join must have
-been drained (serve --drain). The input topics are looked at too: where they hold something else than this workload, that is
+been drained (serve --drain), or with --stopped have been stopped. The input topics are looked at too: where they hold something else than this workload, that is
 said, and not that every result is wrong.
 
 The exit code is 0 when every result is there once, and 4 when not. With --at-least-once a result may be there more than once;
@@ -25,12 +25,14 @@ how often is still counted.`
 const verifyExample = `  joinbench verify -c join.yaml                         # after: load -c join.yaml; serve -c join.yaml --drain
   joinbench verify -c join.yaml --a 100k --b 1M --seed 7
   joinbench verify -c join.yaml --wait 1m               # while serve still runs: until all is there, or nothing came for a minute
+  joinbench verify -c join.yaml --stopped               # after SIGTERM: the pairs of what was read so far
   joinbench verify -c join.yaml --at-least-once --json`
 
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
 	workloadFlags
 	atLeastOnce bool
+	stopped     bool
 	wait        time.Duration
 	examples    int
 }
@@ -44,6 +46,7 @@ func newVerify(s streams) *cobra.Command {
 	fl := cmd.Flags()
 	f.bind(fl)
 	fl.BoolVar(&f.atLeastOnce, "at-least-once", false, "results may be there more than once (they are counted)")
+	fl.BoolVar(&f.stopped, "stopped", false, "the join was stopped, not drained: judge the pairs of what its group has read (inner joins)")
 	fl.DurationVar(&f.wait, "wait", 0, "wait for what is missing until nothing has come for so long")
 	fl.IntVar(&f.examples, "examples", 5, "examples of each kind of fault")
 	return cmd
@@ -68,7 +71,7 @@ func runVerify(cmd *cobra.Command, f *verifyFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	c := pipeline.VerifyConfig{Profile: p, Kafka: clientOf(p, s), To: to, AtLeastOnce: f.atLeastOnce, Wait: f.wait, Examples: f.examples,
+	c := pipeline.VerifyConfig{Profile: p, Kafka: clientOf(p, s), To: to, AtLeastOnce: f.atLeastOnce, Stopped: f.stopped, Wait: f.wait, Examples: f.examples,
 		Progress: pipeline.NewProgress("verify")}
 	live := startLive(c.Progress, progress, s)
 	defer live.Stop()
