@@ -305,7 +305,7 @@ func TestKafkaServeBlockedSink(t *testing.T) {
 		t.Skip("short")
 	}
 	const (
-		parts, n, row = 3, 900, 150 << 10
+		parts, n, row = 3, 2_000, 150 << 10
 		memory        = 256 << 20 // state.memory
 	)
 	t.Setenv("JOINBENCH_STATE_MEMORY", "256MiB")
