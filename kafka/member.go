@@ -270,7 +270,7 @@ func (m *Member) Err() error {
 	case m.why == nil:
 		return fmt.Errorf("kafka: group %s: %w", m.opt.Group, ErrLost)
 	}
-	return fmt.Errorf("kafka: group %s: %w: %w", m.opt.Group, ErrLost, m.why)
+	return fmt.Errorf("kafka: group %s: %w: %w", m.opt.Group, ErrLost, explain(m.why))
 }
 
 // Metadata is what a transaction has to say so that its offsets are fenced.
