@@ -204,7 +204,7 @@ func (s *kafkaScene) start(f kafkaFault) (*serving, error) {
 		args = append(args, "--drain")
 	}
 	p.Cmd = exec.Command(s.binary, args...)
-	p.Env = append(os.Environ(), logVariable+"="+s.hits(), "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
+	p.Env = append(os.Environ(), logVariable+"="+s.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
 		"JOINBENCH_KAFKA_CHANGELOG="+deliveries[s.delivery].changelog)
 	if f.point != "" {
 		kill := f.crash.String()
@@ -424,6 +424,11 @@ func (p *serving) explain(err error) error {
 		said = slices.Concat(said[:2000], []byte("\n…\n"), said[n-4000:])
 	}
 	return fmt.Errorf("life %d: %w\n%s", p.s.life, err, said)
+}
+
+// cut says whether the changelog's beginning is gone.
+func (s *kafkaScene) cut() bool {
+	return s.delivery != 2 && s.broker.Starts(s.t, s.group+"-changelog")[0] > 0
 }
 
 // verify holds the output topic against the truth.

@@ -210,6 +210,9 @@ func (c *kafkaCampaign) scene(t *testing.T, i, kind int, plan string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scenes++
+	if s.cut() {
+		c.count[delivery][cutOnes]++
+	}
 	c.rows[delivery] += r.Records
 	c.duplicated[delivery] += r.Duplicated
 }
@@ -218,6 +221,7 @@ func (c *kafkaCampaign) scene(t *testing.T, i, kind int, plan string) {
 const (
 	atRandom = "at random moments"
 	lostOnes = "directory lost"
+	cutOnes  = "changelog cut, scenes"
 )
 
 func (c *kafkaCampaign) note(delivery int, f kafkaFault, r faulted, again bool) {
@@ -297,7 +301,7 @@ func (c *kafkaCampaign) report(each, random int, points func(delivery int) []str
 	line := func(name string, v func(d int) int64) {
 		fmt.Fprintf(&s, "%-24s %14d %14d %14d\n", name, v(0), v(1), v(2))
 	}
-	for _, what := range slices.Concat([]string{atRandom}, kafkaPoints(), kafkaFaults[1:], []string{lostOnes}) {
+	for _, what := range slices.Concat([]string{atRandom}, kafkaPoints(), kafkaFaults[1:], []string{lostOnes, cutOnes}) {
 		line(what, func(d int) int64 { return int64(c.count[d][what]) })
 	}
 	line("rows", func(d int) int64 { return c.rows[d] })
