@@ -152,10 +152,15 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if err := u.checkTopics(ctx); err != nil {
 		return err
 	}
-	if err := u.join(ctx); err != nil {
+	// The brokers have answered once: from here on they are waited for.
+	if err := u.patiently(ctx, "joining the group", func() error { return u.join(ctx) }); err != nil {
 		return err
 	}
-	if u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions()); err != nil {
+	err = u.patiently(ctx, "the topics", func() (err error) {
+		u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions())
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := u.makeSink(); err != nil {
@@ -257,9 +262,11 @@ func (u *unit) findEnds(ctx context.Context) error {
 		}
 		return nil
 	}
-	ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
-	u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
-	return err
+	return u.patiently(ctx, "where the topics end", func() error {
+		ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
+		u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
+		return err
+	})
 }
 
 // close stops and closes everything, in the order in which things use each other.

@@ -42,7 +42,11 @@ func (u *unit) openState(ctx context.Context) error {
 		return u.errDrained()
 	}
 	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
-	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
+	open := func(side core.Side, part int, place int64) (r liveReader, err error) {
+		err = u.patiently(ctx, "where to read", func() error { r, err = u.input.open(side, part, place); return err })
+		return r, err
+	}
+	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
 	var sink core.Sink = u.sink
 	if u.bodies != nil {
@@ -372,7 +376,10 @@ func (u *unit) closeProducer() {
 func (u *unit) patiently(ctx context.Context, what string, fn func() error) error {
 	for n := 0; ; n++ {
 		err := fn()
-		if err == nil || ctx.Err() != nil || errors.Is(err, kafka.ErrFatal) || errors.Is(err, kafka.ErrOtherMember) {
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil || errors.Is(err, kafka.ErrFatal) || errors.Is(err, kafka.ErrOtherMember) {
 			return err
 		}
 		u.Status.failed(err)
