@@ -28,8 +28,8 @@ import (
 
 const servePassword = "pass-that-nobody-sees"
 
-// serving is a serve that runs in this process until it is stopped.
-type serving struct {
+// watchedServe is a serve that runs in this process until it is stopped.
+type watchedServe struct {
 	t     *testing.T
 	url   string
 	stop  context.CancelFunc
@@ -57,10 +57,10 @@ func (l *lockedBuffer) String() string {
 }
 
 // startServe runs serve with a configuration and waits until its pages are there.
-func startServe(t *testing.T, conf string, more ...string) *serving {
+func startServe(t *testing.T, conf string, more ...string) *watchedServe {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &serving{t: t, stop: cancel, ended: make(chan int, 1), log: &lockedBuffer{}, stats: filepath.Join(t.TempDir(), "stats.json")}
+	s := &watchedServe{t: t, stop: cancel, ended: make(chan int, 1), log: &lockedBuffer{}, stats: filepath.Join(t.TempDir(), "stats.json")}
 	root := newRoot(streams{strings.NewReader(""), io.Discard, s.log})
 	root.SetArgs(append([]string{"serve", "-c", conf, "--http", "127.0.0.1:0", "--stats", s.stats}, more...))
 	go func() {
@@ -80,7 +80,7 @@ func startServe(t *testing.T, conf string, more ...string) *serving {
 }
 
 // until asks again and again until something is so.
-func (s *serving) until(what string, is func() bool) {
+func (s *watchedServe) until(what string, is func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if len(s.ended) > 0 || time.Now().After(deadline) {
@@ -90,14 +90,14 @@ func (s *serving) until(what string, is func() bool) {
 }
 
 // end stops it and gives the exit code.
-func (s *serving) end() int {
+func (s *watchedServe) end() int {
 	s.stop()
 	code := <-s.ended
 	s.ended <- code
 	return code
 }
 
-func (s *serving) get(path string) (int, string) {
+func (s *watchedServe) get(path string) (int, string) {
 	s.t.Helper()
 	resp, err := http.Get(s.url + path)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *serving) get(path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-func (s *serving) status() (st ops.Status) {
+func (s *watchedServe) status() (st ops.Status) {
 	s.t.Helper()
 	_, text := s.get("/status")
 	if err := json.Unmarshal([]byte(text), &st); err != nil {
@@ -263,7 +263,7 @@ func TestServeIsReadyWhenRestored(t *testing.T) {
 }
 
 // seen is everything that the pages show.
-func seen(s *serving) string {
+func seen(s *watchedServe) string {
 	var all strings.Builder
 	for _, path := range []string{"/metrics", "/status", "/", "/healthz", "/readyz"} {
 		_, text := s.get(path)
@@ -273,7 +273,7 @@ func seen(s *serving) string {
 }
 
 // checkPages holds what was shown against what serve says at its end.
-func checkPages(t *testing.T, s *serving, pages string, shown *ops.Status) {
+func checkPages(t *testing.T, s *watchedServe, pages string, shown *ops.Status) {
 	t.Helper()
 	data, err := os.ReadFile(s.stats)
 	if err != nil {
