@@ -44,7 +44,10 @@ func (u *unit) openState(ctx context.Context) error {
 	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
 	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
-	if err := u.state.start(u.c, u.feed, u.sink); err != nil {
+	if u.Trace != nil && u.tracer == nil {
+		u.tracer = newTracer(u)
+	}
+	if err := u.state.start(u.c, u.feed, u.tracer.sink(u.sink)); err != nil {
 		return err
 	}
 	e := u.state.engine
@@ -201,6 +204,7 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 func (u *unit) kept(*core.Engine) error {
 	u.Status.change(func(n *ServeSnapshot) { n.Batches++ })
 	u.Status.copy(u)
+	u.tracer.point()
 	if u.trimmer != nil {
 		u.trimmer.ask(u.sink.book.needed())
 	}
@@ -217,6 +221,7 @@ func (u *unit) run(ctx context.Context) error {
 	u.Log.Info("running", "group", u.Config.Kafka.Group, "delivery", u.Config.Delivery, "tasks", u.tasks, "state", u.StateDir, "batch", e.Batch(),
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
 	u.reporter = startReporter(u.Status, u.Log)
+	u.tracer.point()
 	var tries retries
 	for {
 		u.Status.set(running)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ const serveExample = `  joinbench broker --topic orders=4 --topic payments=4 --t
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	config, stateDir, stats                  string
+	trace, cpuProfile                        string
 	logFormat, logLevel                      string
 	drain, createTopics, printConfig         bool
 	commit, transaction, session, stopWithin time.Duration
@@ -70,6 +72,9 @@ func newServe(s streams) *cobra.Command {
 	fl.DurationVar(&f.session, "session-timeout", pipeline.DefaultSessionTimeout, "after so long the group forgets a process that says nothing; a restart after a crash waits for that, unless kafka.instance is set")
 	fl.DurationVar(&f.stopWithin, "stop-timeout", pipeline.DefaultStopTimeout, "how long the last batch may take once the process is to stop")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
+	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
+	fl.StringVar(&f.trace, "trace", "", "")
+	_ = fl.MarkHidden("trace") // it is there; for run --kafka
 	return cmd
 }
 
@@ -91,10 +96,24 @@ func runServe(cmd *cobra.Command, f *serveFlags, s streams) error {
 	if err := f.check(); err != nil {
 		return &usageError{err}
 	}
-	counts, err := pipeline.Serve(cmd.Context(), pipeline.ServeConfig{
+	sc := pipeline.ServeConfig{
 		Config: conf, StateDir: f.stateDir, Drain: f.drain, CreateTopics: f.createTopics, Cores: runtime.GOMAXPROCS(0), Log: log,
 		CommitInterval: f.commit, BatchRecords: f.batch, TransactionTimeout: f.transaction, SessionTimeout: f.session, StopTimeout: f.stopWithin,
-	})
+	}
+	if f.trace != "" {
+		trace, err := os.OpenFile(f.trace, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer trace.Close()
+		sc.Trace = trace
+	}
+	stop, err := startCPUProfile(f.cpuProfile)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	counts, err := pipeline.Serve(cmd.Context(), sc)
 	if err != nil || counts == nil {
 		return err
 	}
