@@ -92,6 +92,12 @@ func newKafkaBench(c KafkaConfig) (*kafkaBench, error) {
 		{"topics.late", ""}, {"topics.dead", ""}, {"topics.unmatched", ""}, {"kafka.instance", ""}} {
 		err = errors.Join(err, p.Set(set[0], set[1], "run --kafka"))
 	}
+	if len(k.Brokers) > 0 {
+		err = errors.Join(err, k.useBrokers())
+	}
+	if err == nil {
+		err = p.Join.ValidateServe()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,18 +172,19 @@ func (k *kafkaBench) connect(ctx context.Context) error {
 				return 0, err
 			}
 			k.Brokers = []string{addr}
-		}
-		if err := k.Profile.Set("kafka.brokers", strings.Join(k.Brokers, ","), "run --kafka"); err != nil {
-			return 0, err
-		}
-		if err := k.Profile.Join.ValidateServe(); err != nil {
-			return 0, err
+			if err := k.useBrokers(); err != nil {
+				return 0, err
+			}
 		}
 		k.options = KafkaOptions(k.Profile.Join, slog.New(slog.DiscardHandler))
 		var err error
 		k.figures.Brokers, err = kafka.Versions(ctx, k.options)
 		return 0, err
 	})
+}
+
+func (k *kafkaBench) useBrokers() error {
+	return k.Profile.Set("kafka.brokers", strings.Join(k.Brokers, ","), "run --kafka")
 }
 
 // startBroker starts joinbench's own, and returns its address.
