@@ -367,12 +367,17 @@ func (k *kafkaBench) serveWith(each func(*servePoint), more ...string) (*served,
 	})
 	c, err := k.start(nameServe, line, func(conf string) []string {
 		args := []string{"serve", "-c", conf, "--create-topics", "--log-level", "warn", "--trace", "/dev/fd/3", "--stats", k.stats()}
-		if k.CPUProfile != "" {
-			args = append(args, "--cpuprofile", k.CPUProfile)
-		}
-		return append(args, more...)
+		return append(append(args, "--trace-profile", k.profile()), more...)
 	})
 	return &served{c, points}, err
+}
+
+// profile is the file with the CPU profile of the last join.
+func (k *kafkaBench) profile() string {
+	if k.CPUProfile != "" {
+		return k.CPUProfile
+	}
+	return filepath.Join(k.dir, "serve.pprof")
 }
 
 func (k *kafkaBench) stats() string { return filepath.Join(k.dir, "stats.json") }
@@ -403,8 +408,13 @@ func (k *kafkaBench) measure(points []servePoint, r *results.KafkaRound) error {
 	b := float64(to.B - from.B)
 	r.ServePerS = ratio(b*1e9, float64(to.At-from.At))
 	r.ServeCPUNsPerB = ratio(float64(to.CPU-from.CPU), b)
-	r.DecodeNsPerB, r.CoreNsPerB = ratio(float64(to.Decode-from.Decode), b), ratio(float64(to.Core-from.Core), b)
-	r.ResultsNsPerB, r.SettleNsPerB = ratio(float64(to.Results-from.Results), b), ratio(float64(to.Settle-from.Settle), b)
+	if r.ServeCPUNsPerB != nil {
+		var err error
+		if r.Split, err = splitOf(k.profile(), *r.ServeCPUNsPerB); err != nil {
+			return err
+		}
+		r.Split.CommitWaitNs = ratio(float64(to.Settle-from.Settle), b)
+	}
 	for i := range points {
 		if points[i].B > 0 {
 			r.CatchUpNs = points[max(0, i-1)].At - points[0].At

@@ -30,6 +30,8 @@ type ServeConfig struct {
 	Status       *Status // told how it goes; may be nil
 	// Trace takes a line of JSON for each batch, and one when the first begins: what was read, and where the time went. nil: none.
 	Trace io.Writer
+	// TraceProfile, with a Trace, is a file for a CPU profile from the first B on; "": none.
+	TraceProfile string
 
 	CommitInterval     time.Duration // how long a batch waits for more while there is little to read
 	BatchRecords       int           // how many records do not wait
@@ -125,6 +127,7 @@ type unit struct {
 	consumer  *kafka.Consumer
 	feed      *liveFeed
 	sink      *kafkaSink
+	bodies    *bodySink // before the sink; nil: A wait with their bodies
 	input     *kafkaInput
 	requests  context.Context // of the sink
 	cancel    context.CancelFunc
@@ -160,7 +163,9 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions()); err != nil {
 		return err
 	}
-	u.makeSink()
+	if err := u.makeSink(); err != nil {
+		return err
+	}
 	if err := u.renewProducer(ctx); err != nil {
 		return err
 	}
@@ -206,7 +211,7 @@ func (u *unit) consumerOptions() kafka.ConsumerOptions {
 		}}
 }
 
-func (u *unit) makeSink() {
+func (u *unit) makeSink() error {
 	cfg := u.Config
 	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, member: u.member,
 		exactly: cfg.Delivery == "exactly-once", inputs: [2]string{cfg.A.Topic, cfg.B.Topic},
@@ -223,6 +228,22 @@ func (u *unit) makeSink() {
 		u.trimmer = newTrimmer(u.changelog, u.trimEvery, u.Log)
 	}
 	u.sink = s
+	return u.fetchBodies()
+}
+
+// fetchBodies has the bodies of A fetched when they come out, with a.store: offset.
+func (u *unit) fetchBodies() error {
+	cfg := u.Config
+	if cfg.A.Store != "offset" {
+		return nil
+	}
+	warnOfRetention(u.Log, u.topics[core.A], cfg.Window.After+cfg.Grace)
+	f, err := kafka.NewFetcher(u.options, cfg.A.Topic, kafka.FetcherOptions{CacheBytes: cfg.FetchCache})
+	if err != nil {
+		return err
+	}
+	u.bodies = newBodySink(u.sink, f, u.c.spec[core.A], cfg.Deleted)
+	return nil
 }
 
 // findEnds finds out where to end.
@@ -258,6 +279,9 @@ func (u *unit) close() error {
 	if u.sink != nil && u.sink.producer != nil {
 		u.closeProducer()
 	}
+	if u.bodies != nil {
+		u.bodies.fetcher.Close()
+	}
 	if u.trimmer != nil {
 		u.trimmer.close()
 	}
@@ -283,6 +307,9 @@ func (u *unit) advice() *advice {
 func (u *unit) counters() results.Counters {
 	c := counters(u.state.engine, u.c, u.sink.book.outputs)
 	c.Oversize = int64(u.sink.book.oversize)
+	if u.bodies != nil {
+		u.bodies.count(&c)
+	}
 	return c
 }
 

@@ -47,7 +47,11 @@ func (u *unit) openState(ctx context.Context) error {
 	if u.Trace != nil && u.tracer == nil {
 		u.tracer = newTracer(u)
 	}
-	if err := u.state.start(u.c, u.feed, u.tracer.sink(u.sink)); err != nil {
+	var sink core.Sink = u.sink
+	if u.bodies != nil {
+		sink = u.bodies
+	}
+	if err := u.state.start(u.c, u.feed, sink); err != nil {
 		return err
 	}
 	e := u.state.engine

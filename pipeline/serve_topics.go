@@ -185,6 +185,7 @@ func (u *unit) fingerprint() uint64 {
 	for _, v := range u.Config.Values() {
 		switch k := v.Key; {
 		case strings.HasPrefix(k, "kafka."), strings.HasPrefix(k, "topics."), strings.HasPrefix(k, "output."), k == "delivery", k == "max_pending":
+		case k == "a.deleted", k == "a.fetch_cache", k == "a.keep" && u.Config.A.Store == "offset": // nothing that waits has a body
 		case slices.Contains([]string{"state.dir", "state.memory", "state.filter", "state.sync", "state.tasks"}, k):
 		default:
 			_, _ = fmt.Fprintf(h, "%s=%s\n", k, v.Text)

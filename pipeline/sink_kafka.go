@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"joinbench/core"
 	"joinbench/internal/failpoint"
@@ -39,10 +40,12 @@ type kafkaSink struct {
 
 	book     sinkBook // of the batch in progress
 	slab     recordSlab
-	text     []byte // of a header
-	object   []byte // of which the key is a field
-	over     int    // bytes of a group's line that were let go, for it is too large for the topic
-	buffered int    // bytes that may not be acknowledged
+	text     []byte        // of a header
+	object   []byte        // of which the key is a field
+	lost     bool          // rows are for the dead letters, for their A is not in its topic any more
+	over     int           // bytes of a group's line that were let go, for it is too large for the topic
+	buffered int           // bytes that may not be acknowledged
+	settling time.Duration // what Settle took so far
 }
 
 // sinkBook is the sink's part of the commit record.
@@ -150,6 +153,7 @@ func (b *sinkBook) needed() int64 {
 
 // Settle implements core.Ledger.
 func (s *kafkaSink) Settle(n uint64, changes []core.Change, record []byte) error {
+	defer func(start time.Time) { s.settling += time.Since(start) }(time.Now())
 	if err := s.settle(n, changes, record); err != nil {
 		return s.aborted(fmt.Errorf("batch %d: %w", n, err))
 	}

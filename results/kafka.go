@@ -44,34 +44,43 @@ type KafkaLag struct {
 
 // KafkaRound is one turn of both. CatchUpNs is what the join took for the A that waited before the first B.
 type KafkaRound struct {
-	BarePerS       *float64 `json:"bare_per_s"`
-	ServePerS      *float64 `json:"serve_per_s"`
-	Ratio          *float64 `json:"ratio"`
-	BareBytesPerS  *float64 `json:"bare_bytes_per_s"` // of keys and values
-	CatchUpNs      int64    `json:"catch_up_ns"`
-	ServeRSSBytes  *int64   `json:"serve_rss_bytes"`
-	BareCPUNsPerB  *float64 `json:"bare_cpu_ns_per_b"`
-	ServeCPUNsPerB *float64 `json:"serve_cpu_ns_per_b"`
-	// The parts of the join's time per B.
-	DecodeNsPerB  *float64 `json:"decode_ns_per_b"`
-	CoreNsPerB    *float64 `json:"core_ns_per_b"`
-	ResultsNsPerB *float64 `json:"results_ns_per_b"`
-	SettleNsPerB  *float64 `json:"settle_ns_per_b"`
+	BarePerS       *float64    `json:"bare_per_s"`
+	ServePerS      *float64    `json:"serve_per_s"`
+	Ratio          *float64    `json:"ratio"`
+	BareBytesPerS  *float64    `json:"bare_bytes_per_s"` // of keys and values
+	CatchUpNs      int64       `json:"catch_up_ns"`
+	ServeRSSBytes  *int64      `json:"serve_rss_bytes"`
+	BareCPUNsPerB  *float64    `json:"bare_cpu_ns_per_b"`
+	ServeCPUNsPerB *float64    `json:"serve_cpu_ns_per_b"`
+	Split          *KafkaSplit `json:"split"`
 }
 
-// KafkaSplit is where a B's time goes, and that of the A which come with it: medians of the rounds, in ns per B. CPUNs is what all
-// threads of the join take. SocketNs is what the bare consumer takes for the same records: network, client, decompression. DecodeNs,
-// CoreNs and ProduceNs are measured by the clock in the goroutines that do it, so on busy cores they hold what these waited for; OtherNs
-// is the rest of CPUNs: producing and committing inside the client, handing over, garbage collection; never below zero. CommitWaitNs
-// is no CPU: the engine waits for Kafka while decoders read on.
+// KafkaSplit is where a B's CPU time goes, and that of the A which come with it, in ns per B; of several rounds the medians. CPUNs is what
+// all threads of the join take; a profile of them from the first B on shares it out: SocketNs is the network and the client's
+// requests and answers, DecodeNs their batches (decompression, records, handing these over), JSONNs keys, times and kept fields,
+// CoreNs the join with its state, ProduceNs results, changelog and commits, GCNs collecting garbage, OtherNs the rest of the
+// runtime. CommitWaitNs is no CPU: the engine waits for Kafka while decoders read on.
 type KafkaSplit struct {
 	CPUNs        *float64 `json:"cpu_ns"`
 	SocketNs     *float64 `json:"socket_ns"`
 	DecodeNs     *float64 `json:"decode_ns"`
+	JSONNs       *float64 `json:"json_ns"`
 	CoreNs       *float64 `json:"core_ns"`
 	ProduceNs    *float64 `json:"produce_ns"`
+	GCNs         *float64 `json:"gc_ns"`
 	OtherNs      *float64 `json:"other_ns"`
 	CommitWaitNs *float64 `json:"commit_wait_ns"`
+}
+
+// parts are the CPU's, with what they are called.
+func (s *KafkaSplit) parts() []splitPart {
+	return []splitPart{{"socket and client", &s.SocketNs}, {"decode batches", &s.DecodeNs}, {"JSON", &s.JSONNs}, {"core", &s.CoreNs},
+		{"produce and commit", &s.ProduceNs}, {"garbage collection", &s.GCNs}, {"runtime, other", &s.OtherNs}, {"CPU, all threads", &s.CPUNs}}
+}
+
+type splitPart struct {
+	label string
+	ns    **float64
 }
 
 // Derive computes what the rounds and the lag say together.
@@ -97,32 +106,26 @@ func (k *Kafka) Derive() {
 	k.BarePerS = median(func(r *KafkaRound) *float64 { return r.BarePerS })
 	k.ServePerS = median(func(r *KafkaRound) *float64 { return r.ServePerS })
 	k.Ratio = median(func(r *KafkaRound) *float64 { return r.Ratio })
-	s := KafkaSplit{
-		CPUNs:        median(func(r *KafkaRound) *float64 { return r.ServeCPUNsPerB }),
-		SocketNs:     median(func(r *KafkaRound) *float64 { return r.BareCPUNsPerB }),
-		DecodeNs:     median(func(r *KafkaRound) *float64 { return r.DecodeNsPerB }),
-		CoreNs:       median(func(r *KafkaRound) *float64 { return r.CoreNsPerB }),
-		ProduceNs:    median(func(r *KafkaRound) *float64 { return r.ResultsNsPerB }),
-		CommitWaitNs: median(func(r *KafkaRound) *float64 { return r.SettleNsPerB }),
+	k.Split = nil
+	for i := range k.Rounds {
+		if k.Rounds[i].Split != nil {
+			k.Split = &KafkaSplit{CommitWaitNs: median(func(r *KafkaRound) *float64 { return r.split().CommitWaitNs })}
+		}
 	}
-	if k.Split = nil; s != (KafkaSplit{}) {
-		s.setOther()
-		k.Split = &s
+	if k.Split != nil {
+		for i, part := range k.Split.parts() {
+			*part.ns = median(func(r *KafkaRound) *float64 { return *r.split().parts()[i].ns })
+		}
 	}
 	k.deriveLag()
 }
 
-func (s *KafkaSplit) setOther() {
-	if s.CPUNs == nil {
-		return
+// split is the round's, or one of nothing.
+func (r *KafkaRound) split() *KafkaSplit {
+	if r.Split == nil {
+		return &KafkaSplit{}
 	}
-	rest := *s.CPUNs
-	for _, part := range []*float64{s.SocketNs, s.DecodeNs, s.CoreNs, s.ProduceNs} {
-		if part != nil {
-			rest -= *part
-		}
-	}
-	s.OtherNs = Known(max(0, rest))
+	return r.Split
 }
 
 // deriveLag finds the greatest lag, and the slope of the line that fits best.
@@ -193,16 +196,13 @@ func (p *page) kafkaSplit(s *KafkaSplit) {
 		return
 	}
 	var rows [][]string
-	for _, part := range []struct {
-		label string
-		ns    *float64
-	}{{"socket and client", s.SocketNs}, {"JSON, keys, times", s.DecodeNs}, {"core", s.CoreNs}, {"results to records", s.ProduceNs},
-		{"other", s.OtherNs}, {"CPU, all threads", s.CPUNs}} {
+	for _, part := range s.parts() {
+		ns := *part.ns
 		share := "–"
-		if part.ns != nil && *s.CPUNs > 0 {
-			share = Percent(*part.ns / *s.CPUNs)
+		if ns != nil && *s.CPUNs > 0 {
+			share = Percent(*ns / *s.CPUNs)
 		}
-		rows = append(rows, []string{part.label, orDash(part.ns, func(v float64) string { return fixed(v, 0) }), share})
+		rows = append(rows, []string{part.label, orDash(ns, func(v float64) string { return fixed(v, 0) }), share})
 	}
 	rows = append(rows, []string{"waiting for commits", orDash(s.CommitWaitNs, func(v float64) string { return fixed(v, 0) }), ""})
 	p.table([]string{"COST OF A B", "ns", "of CPU"}, rows)

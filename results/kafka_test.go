@@ -11,9 +11,10 @@ func kafkaRecord() *Record {
 	rec := exampleRecord()
 	rec.Kafka = &Kafka{Brokers: []string{"v4.0"}, Delivery: "exactly-once", Partitions: 4, RecordBytes: 1024, Compression: "lz4", Produced: 6_000_000, Consumed: 6_000_000,
 		Rounds: []KafkaRound{
-			{BarePerS: Known(600e3), ServePerS: Known(300e3), BareCPUNsPerB: Known(1000), ServeCPUNsPerB: Known(3000), DecodeNsPerB: Known(700), CoreNsPerB: Known(200),
-				ResultsNsPerB: Known(50), SettleNsPerB: Known(400)},
-			{BarePerS: Known(500e3), ServePerS: Known(400e3), BareCPUNsPerB: Known(1200), ServeCPUNsPerB: Known(3400)},
+			{BarePerS: Known(600e3), ServePerS: Known(300e3), BareCPUNsPerB: Known(1000), ServeCPUNsPerB: Known(3000),
+				Split: &KafkaSplit{CPUNs: Known(3000), SocketNs: Known(900), JSONNs: Known(700)}},
+			{BarePerS: Known(500e3), ServePerS: Known(400e3), BareCPUNsPerB: Known(1200), ServeCPUNsPerB: Known(3400),
+				Split: &KafkaSplit{CPUNs: Known(3400), SocketNs: Known(1300), CommitWaitNs: Known(40)}},
 			{BarePerS: Known(800e3), ServePerS: Known(480e3)},
 		},
 		Lag: []KafkaLag{{0, 100}, {1e9, 350}, {2e9, 300}}}
@@ -29,7 +30,7 @@ func TestKafkaDerive(t *testing.T) {
 		want float64
 	}{
 		"bare": {k.BarePerS, 600e3}, "serve": {k.ServePerS, 400e3}, "ratio": {k.Ratio, 0.6}, "a round's ratio": {k.Rounds[1].Ratio, 0.8},
-		"cpu": {k.Split.CPUNs, 3200}, "socket": {k.Split.SocketNs, 1100}, "other": {k.Split.OtherNs, 3200 - 1100 - 700 - 200 - 50}, "slope": {k.LagSlopePerS, 100},
+		"cpu": {k.Split.CPUNs, 3200}, "socket": {k.Split.SocketNs, 1100}, "json": {k.Split.JSONNs, 700}, "commits": {k.Split.CommitWaitNs, 40}, "slope": {k.LagSlopePerS, 100},
 	} {
 		if v.got == nil || *v.got < v.want*0.999999 || *v.got > v.want*1.000001 {
 			t.Errorf("%s is %v, want %v", name, orDash(v.got, plain), v.want)

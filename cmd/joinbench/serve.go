@@ -44,7 +44,7 @@ const serveExample = `  joinbench broker --topic orders=4 --topic payments=4 --t
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	config, stateDir, stats                  string
-	trace, cpuProfile                        string
+	trace, traceProfile                      string
 	logFormat, logLevel                      string
 	drain, createTopics, printConfig         bool
 	commit, transaction, session, stopWithin time.Duration
@@ -72,9 +72,11 @@ func newServe(s streams) *cobra.Command {
 	fl.DurationVar(&f.session, "session-timeout", pipeline.DefaultSessionTimeout, "after so long the group forgets a process that says nothing; a restart after a crash waits for that, unless kafka.instance is set")
 	fl.DurationVar(&f.stopWithin, "stop-timeout", pipeline.DefaultStopTimeout, "how long the last batch may take once the process is to stop")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
-	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
 	fl.StringVar(&f.trace, "trace", "", "")
-	_ = fl.MarkHidden("trace") // it is there; for run --kafka
+	fl.StringVar(&f.traceProfile, "trace-profile", "", "")
+	for _, own := range []string{"trace", "trace-profile"} { // for run --kafka
+		_ = fl.MarkHidden(own) // it is there
+	}
 	return cmd
 }
 
@@ -106,13 +108,8 @@ func runServe(cmd *cobra.Command, f *serveFlags, s streams) error {
 			return err
 		}
 		defer trace.Close()
-		sc.Trace = trace
+		sc.Trace, sc.TraceProfile = trace, f.traceProfile
 	}
-	stop, err := startCPUProfile(f.cpuProfile)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	counts, err := pipeline.Serve(cmd.Context(), sc)
 	if err != nil || counts == nil {
 		return err

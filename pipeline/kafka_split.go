@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/pprof/profile"
+
+	"joinbench/results"
+)
+
+// splitRule says whose a sample of a CPU profile is that has such a function on its stack. The first rule that one of its functions
+// meets, from the innermost outwards, decides.
+type splitRule struct {
+	contains string
+	part     func(*results.KafkaSplit) **float64
+}
+
+var (
+	toSocket  = func(s *results.KafkaSplit) **float64 { return &s.SocketNs }
+	toDecode  = func(s *results.KafkaSplit) **float64 { return &s.DecodeNs }
+	toJSON    = func(s *results.KafkaSplit) **float64 { return &s.JSONNs }
+	toCore    = func(s *results.KafkaSplit) **float64 { return &s.CoreNs }
+	toProduce = func(s *results.KafkaSplit) **float64 { return &s.ProduceNs }
+	toGC      = func(s *results.KafkaSplit) **float64 { return &s.GCNs }
+	toOther   = func(s *results.KafkaSplit) **float64 { return &s.OtherNs }
+)
+
+// splitRules are by function, as the runtime names them. That what a client does with records it fetched is no socket, and that what
+// it does with those it sends is producing, is for the order to say.
+var splitRules = []splitRule{
+	{"runtime.gcBgMarkWorker", toGC}, {"runtime.bgsweep", toGC}, {"runtime.bgscavenge", toGC}, {"runtime.gcAssist", toGC},
+	{"joinbench/projection.", toJSON},
+	{"joinbench/core.", toCore}, {"joinbench/buckets.", toCore}, {"joinbench/fusefilter.", toCore}, {"grocksdb.", toCore},
+	{"kgo.(*source).handleReqResp", toDecode}, {"joinbench/kafka.(*batch)", toDecode}, {"joinbench/kafka.(*Reader)", toDecode},
+	{"joinbench/kafka.(*Consumer)", toDecode}, {"pipeline.(*livePart)", toDecode}, {"pipeline.(*feedChunk)", toDecode},
+	{"kgo.(*produceRequest)", toProduce}, {"kgo.(*sink)", toProduce}, {"kgo.(*recBuf)", toProduce}, {"kgo.(*Client).produce", toProduce},
+	{"kgo.(*Client).finishRecordPromise", toProduce}, {"joinbench/kafka.(*Producer)", toProduce}, {"joinbench/kafka.(*Changelog)", toProduce},
+	{"pipeline.(*kafkaSink)", toProduce}, {"pipeline.(*rows)", toProduce},
+	{"joinbench/pipeline.(*liveFeed)", toDecode},
+	{"kgo.", toSocket}, {"internal/poll.", toSocket}, {"net.", toSocket},
+}
+
+// splitOf shares out what a B costs by a CPU profile of the join.
+func splitOf(path string, cpuNsPerB float64) (*results.KafkaSplit, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err != nil {
+		return nil, fmt.Errorf("the CPU profile of serve: %w", err)
+	}
+	s := &results.KafkaSplit{CPUNs: &cpuNsPerB}
+	var all float64
+	for _, sample := range p.Sample {
+		ns := float64(sample.Value[len(sample.Value)-1])
+		all += ns
+		part := partOf(sample)(s)
+		if *part == nil {
+			*part = new(float64)
+		}
+		**part += ns
+	}
+	for _, part := range []func(*results.KafkaSplit) **float64{toSocket, toDecode, toJSON, toCore, toProduce, toGC, toOther} {
+		if v := *part(s); v != nil && all > 0 {
+			*v *= cpuNsPerB / all
+		}
+	}
+	return s, nil
+}
+
+func partOf(sample *profile.Sample) func(*results.KafkaSplit) **float64 {
+	outer := false
+	for _, at := range sample.Location {
+		for _, line := range at.Line {
+			if line.Function == nil {
+				continue
+			}
+			outer = outer || strings.HasPrefix(line.Function.Name, "runtime.") && !strings.HasPrefix(line.Function.Name, "runtime._")
+			for _, r := range splitRules {
+				if strings.Contains(line.Function.Name, r.contains) {
+					return r.part
+				}
+			}
+		}
+	}
+	if !outer { // RocksDB's own threads
+		return toCore
+	}
+	return toOther
+}
