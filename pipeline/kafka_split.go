@@ -10,8 +10,7 @@ import (
 	"joinbench/results"
 )
 
-// splitRule says whose a sample of a CPU profile is that has such a function on its stack. The first rule that one of its functions
-// meets, from the innermost outwards, decides.
+// splitRule says whose a sample of a CPU profile is that has such a function on its stack.
 type splitRule struct {
 	contains string
 	part     func(*results.KafkaSplit) **float64
@@ -27,8 +26,7 @@ var (
 	toOther   = func(s *results.KafkaSplit) **float64 { return &s.OtherNs }
 )
 
-// splitRules are by function, as the runtime names them. That what a client does with records it fetched is no socket, and that what
-// it does with those it sends is producing, is for the order to say.
+// splitRules are by function, as the runtime names them: the innermost that meets one of them decides.
 var splitRules = []splitRule{
 	{"runtime.gcBgMarkWorker", toGC}, {"runtime.bgsweep", toGC}, {"runtime.bgscavenge", toGC}, {"runtime.gcAssist", toGC},
 	{"joinbench/projection.", toJSON},
@@ -39,8 +37,11 @@ var splitRules = []splitRule{
 	{"kgo.(*Client).finishRecordPromise", toProduce}, {"joinbench/kafka.(*Producer)", toProduce}, {"joinbench/kafka.(*Changelog)", toProduce},
 	{"pipeline.(*kafkaSink)", toProduce}, {"pipeline.(*rows)", toProduce},
 	{"joinbench/pipeline.(*liveFeed)", toDecode},
-	{"kgo.", toSocket}, {"internal/poll.", toSocket}, {"net.", toSocket},
 }
+
+// clientRules are for stacks of which splitRules say nothing: what the client does with records, whose side they are on is known
+// further out, or else it is about requests and answers.
+var clientRules = []splitRule{{"kgo.", toSocket}, {"internal/poll.", toSocket}, {"net.", toSocket}}
 
 // splitOf shares out what a B costs by a CPU profile of the join.
 func splitOf(path string, cpuNsPerB float64) (*results.KafkaSplit, error) {
@@ -73,22 +74,32 @@ func splitOf(path string, cpuNsPerB float64) (*results.KafkaSplit, error) {
 }
 
 func partOf(sample *profile.Sample) func(*results.KafkaSplit) **float64 {
-	outer := false
-	for _, at := range sample.Location {
-		for _, line := range at.Line {
-			if line.Function == nil {
-				continue
-			}
-			outer = outer || strings.HasPrefix(line.Function.Name, "runtime.") && !strings.HasPrefix(line.Function.Name, "runtime._")
-			for _, r := range splitRules {
-				if strings.Contains(line.Function.Name, r.contains) {
+	names := functionsOf(sample)
+	for _, rules := range [][]splitRule{splitRules, clientRules} {
+		for _, name := range names {
+			for _, r := range rules {
+				if strings.Contains(name, r.contains) {
 					return r.part
 				}
 			}
 		}
 	}
-	if !outer { // RocksDB's own threads
-		return toCore
+	for _, name := range names {
+		if strings.HasPrefix(name, "runtime.") && !strings.HasPrefix(name, "runtime._") {
+			return toOther
+		}
 	}
-	return toOther
+	return toCore // RocksDB's own threads
+}
+
+// functionsOf are those on the stack of a sample, from the innermost outwards.
+func functionsOf(sample *profile.Sample) (names []string) {
+	for _, at := range sample.Location {
+		for _, line := range at.Line {
+			if line.Function != nil {
+				names = append(names, line.Function.Name)
+			}
+		}
+	}
+	return names
 }
