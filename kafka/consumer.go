@@ -178,7 +178,7 @@ func (c *Consumer) EndOffsets(ctx context.Context, topics ...string) (map[string
 		err = listed.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka: where topics end: %w", err)
+		return nil, fmt.Errorf("kafka: where topics end: %w", explain(err))
 	}
 	ends := map[string]map[int32]int64{}
 	listed.Each(func(o kadm.ListedOffset) {
@@ -240,7 +240,7 @@ func (c *Consumer) know(ctx context.Context, topic string, partition int32) erro
 		c.mu.Unlock()
 	}
 	if _, ok := t.Partitions[partition]; !ok {
-		return fmt.Errorf("kafka: topic %s has %d partitions, and no partition %d", topic, len(t.Partitions), partition)
+		return &outcome{fmt.Errorf("kafka: topic %s has %d partitions, and no partition %d", topic, len(t.Partitions), partition), ErrFatal}
 	}
 	return nil
 }
@@ -250,11 +250,11 @@ func (c *Consumer) describe(ctx context.Context, topic string) (kadm.TopicDetail
 	defer cancel()
 	all, err := c.adm.ListTopics(ctx, topic)
 	if err != nil {
-		return kadm.TopicDetail{}, fmt.Errorf("kafka: topic %s: %w", topic, err)
+		return kadm.TopicDetail{}, fmt.Errorf("kafka: topic %s: %w", topic, explain(err))
 	}
 	t := all[topic]
 	if t.Err != nil {
-		return t, fmt.Errorf("kafka: topic %s: %w", topic, t.Err)
+		return t, fmt.Errorf("kafka: topic %s: %w", topic, explain(t.Err))
 	}
 	return t, nil
 }
@@ -267,14 +267,14 @@ func (c *Consumer) span(ctx context.Context, topic string, partition int32) (sta
 	for i, ask := range []func(context.Context, ...string) (kadm.ListedOffsets, error){c.adm.ListStartOffsets, c.adm.ListEndOffsets} {
 		listed, err := ask(ctx, topic)
 		if err != nil {
-			return 0, 0, fmt.Errorf("kafka: offsets of topic %s: %w", topic, err)
+			return 0, 0, fmt.Errorf("kafka: offsets of topic %s: %w", topic, explain(err))
 		}
 		o, ok := listed.Lookup(topic, partition)
 		switch {
 		case !ok:
 			return 0, 0, fmt.Errorf("kafka: offsets of topic %s, partition %d: no answer", topic, partition)
 		case o.Err != nil:
-			return 0, 0, fmt.Errorf("kafka: offsets of topic %s, partition %d: %w", topic, partition, o.Err)
+			return 0, 0, fmt.Errorf("kafka: offsets of topic %s, partition %d: %w", topic, partition, explain(o.Err))
 		}
 		at[i] = o.Offset
 	}

@@ -366,7 +366,7 @@ func (k *kafkaBench) serveWith(each func(*servePoint), more ...string) (*served,
 		each(p)
 	})
 	c, err := k.start(nameServe, line, func(conf string) []string {
-		args := []string{"serve", "-c", conf, "--create-topics", "--log-level", "warn", "--trace", "/dev/fd/3", "--stats", k.stats()}
+		args := []string{"serve", "-c", conf, "--create-topics", "--http", "", "--log-level", "warn", "--trace", "/dev/fd/3", "--stats", k.stats()}
 		return append(append(args, "--trace-profile", k.profile()), more...)
 	})
 	return &served{c, points}, err

@@ -132,6 +132,7 @@ type unit struct {
 	requests  context.Context // of the sink
 	cancel    context.CancelFunc
 	trimmer   *trimmer
+	lag       *endsWatch
 	reporter  *reporter
 	tracer    *tracer // nil: nobody asked
 	started   time.Time
@@ -157,10 +158,15 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if err := u.checkTopics(ctx); err != nil {
 		return err
 	}
-	if err := u.join(ctx); err != nil {
+	// The brokers have answered once: from here on they are waited for.
+	if err := u.patiently(ctx, "joining the group", func() error { return u.join(ctx) }); err != nil {
 		return err
 	}
-	if u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions()); err != nil {
+	err = u.patiently(ctx, "the topics", func() (err error) {
+		u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions())
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := u.makeSink(); err != nil {
@@ -169,10 +175,12 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if err := u.renewProducer(ctx); err != nil {
 		return err
 	}
+	u.Status.set(Restoring)
 	if err := u.openState(ctx); err != nil {
 		return err
 	}
-	u.Status.set(Restoring)
+	u.Status.opened(u)
+	u.lag = u.watchEnds()
 	if err := u.restore(ctx); err != nil {
 		return err
 	}
@@ -213,7 +221,7 @@ func (u *unit) consumerOptions() kafka.ConsumerOptions {
 
 func (u *unit) makeSink() error {
 	cfg := u.Config
-	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, member: u.member,
+	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, status: u.Status, member: u.member,
 		exactly: cfg.Delivery == "exactly-once", inputs: [2]string{cfg.A.Topic, cfg.B.Topic},
 		topics: [4]string{cfg.Output.Topic, cfg.Topics.Late, cfg.Topics.Dead, cfg.Topics.Unmatched}}
 	s.to = s
@@ -260,9 +268,11 @@ func (u *unit) findEnds(ctx context.Context) error {
 		}
 		return nil
 	}
-	ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
-	u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
-	return err
+	return u.patiently(ctx, "where the topics end", func() error {
+		ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
+		u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
+		return err
+	})
 }
 
 // close stops and closes everything, in the order in which things use each other.
@@ -284,6 +294,9 @@ func (u *unit) close() error {
 	}
 	if u.trimmer != nil {
 		u.trimmer.close()
+	}
+	if u.lag != nil {
+		u.lag.close()
 	}
 	if u.consumer != nil {
 		u.consumer.Close()

@@ -42,7 +42,11 @@ func (u *unit) openState(ctx context.Context) error {
 		return u.errDrained()
 	}
 	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
-	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
+	open := func(side core.Side, part int, place int64) (r liveReader, err error) {
+		err = u.patiently(ctx, "where to read", func() error { r, err = u.input.open(side, part, place); return err })
+		return r, err
+	}
+	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
 	if u.Trace != nil && u.tracer == nil {
 		u.tracer = newTracer(u)
@@ -51,7 +55,7 @@ func (u *unit) openState(ctx context.Context) error {
 	if u.bodies != nil {
 		sink = u.bodies
 	}
-	if err := u.state.start(u.c, u.feed, sink); err != nil {
+	if err := u.state.start(u.c, watchedFeed{u.feed, u.Status}, sink); err != nil {
 		return err
 	}
 	e := u.state.engine
@@ -206,8 +210,7 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 
 // kept is the engine's Observe.
 func (u *unit) kept(*core.Engine) error {
-	u.Status.change(func(n *ServeSnapshot) { n.Batches++ })
-	u.Status.copy(u)
+	u.Status.batch(u)
 	u.tracer.point()
 	if u.trimmer != nil {
 		u.trimmer.ask(u.sink.book.needed())
@@ -228,9 +231,12 @@ func (u *unit) run(ctx context.Context) error {
 	u.tracer.point()
 	var tries retries
 	for {
+		u.Status.copy(u)
 		u.Status.set(running)
 		err := u.runUntilLost(ctx)
-		u.Status.copy(u)
+		if !errors.Is(err, core.ErrAborted) { // else it holds what was undone, until the rewind
+			u.Status.copy(u)
+		}
 		switch {
 		case err == nil:
 			return u.drained()
@@ -259,6 +265,7 @@ func (u *unit) run(ctx context.Context) error {
 
 // runUntilLost runs the engine for as long as the group knows this member.
 func (u *unit) runUntilLost(ctx context.Context) error {
+	defer u.Status.rest()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -374,7 +381,10 @@ func (u *unit) closeProducer() {
 func (u *unit) patiently(ctx context.Context, what string, fn func() error) error {
 	for n := 0; ; n++ {
 		err := fn()
-		if err == nil || ctx.Err() != nil || errors.Is(err, kafka.ErrFatal) || errors.Is(err, kafka.ErrOtherMember) {
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil || errors.Is(err, kafka.ErrFatal) || errors.Is(err, kafka.ErrOtherMember) {
 			return err
 		}
 		u.Status.failed(err)

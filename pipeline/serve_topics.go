@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"joinbench/config"
 	"joinbench/kafka"
@@ -35,11 +36,31 @@ func (u *unit) checkTopics(ctx context.Context) (err error) {
 		return err
 	}
 	if made {
-		if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+		if err := u.awaitTopics(ctx); err != nil {
 			return err
 		}
 	}
 	return u.checkChangelog()
+}
+
+// awaitTopics waits until the brokers show all topics: that one is made is said before each of them knows.
+func (u *unit) awaitTopics(ctx context.Context) (err error) {
+	const most, again = 30 * time.Second, 50 * time.Millisecond
+	for deadline := time.Now().Add(most); ; {
+		if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+			return err
+		}
+		missing := slices.DeleteFunc(u.topicNames(), func(name string) bool { return u.cluster.Topics[name].Partitions > 0 })
+		if len(missing) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("topic %s was made, and the brokers do not show it after %s", strings.Join(missing, ", "), most)
+		}
+		if err := waitFor(ctx, again); err != nil {
+			return err
+		}
+	}
 }
 
 // topicNames are all topics that are read or written.

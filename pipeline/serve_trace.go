@@ -54,7 +54,7 @@ func (t *tracer) point() {
 	}
 	c := t.u.state.engine.Counters()
 	p := servePoint{At: time.Now().UnixNano(), A: int64(c.Fates[core.A][core.Accepted]), B: int64(c.Fates[core.B][core.Accepted]),
-		Outputs: int64(t.u.sink.book.outputs), Settle: int64(t.u.sink.settling), RSS: t.mem.Peak().AnonBytes}
+		Outputs: int64(t.u.sink.book.outputs), Settle: int64(t.u.Status.Snapshot().CommitTime.Sum * 1e9), RSS: t.mem.Peak().AnonBytes}
 	if cpu, err := results.CPUTime(); err == nil {
 		p.CPU = int64(cpu)
 	}
