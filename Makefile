@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash crash-kafka lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help kafka kafka-stop test-kafka image-check FORCE
+.PHONY: build run test test-short race crash crash-kafka lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help kafka kafka-stop test-kafka versus-kafka image-check FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -41,6 +41,10 @@ kafka: ## start Apache Kafka on this machine (BROKERS=3), print its addresses
 
 kafka-stop: ## end it; its data stay
 	@scripts/kafka.sh stop
+
+VERSUS ?=
+versus-kafka: build ## B a second of serve beside a bare consumer's, on an Apache Kafka started for it (VERSUS='--rounds 5')
+	@scripts/versus-kafka.sh $(BIN) $(VERSUS)
 
 image-check: ## take the Dockerfile's steps in a chroot, where images cannot be pulled
 	@scripts/image-check.sh

@@ -104,16 +104,7 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 		isolation = kgo.ReadUncommitted()
 	}
 	grown := newGrowth(c.FetchMaxBytes)
-	total, part := grown.limits()
-	cl, err := kgo.NewClient(append(opts,
-		kgo.FetchIsolationLevel(isolation),
-		kgo.KeepControlRecords(),                    // positions move over markers (see the package comment)
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // what is out of range is for us to say: the default goes on elsewhere
-		kgo.FetchMaxBytes(total),                    // 50 MiB by default, of each broker
-		kgo.FetchMaxPartitionBytes(part),
-		kgo.FetchMaxWait(fetchWait), // 5 s by default
-		kgo.WithHooks(grown),
-	)...)
+	cl, err := kgo.NewClient(append(opts, fetchOpts(grown, isolation)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -128,6 +119,20 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 	k.wg.Go(k.watch)
 	go k.run()
 	return k, nil
+}
+
+// fetchOpts are how partitions are fetched.
+func fetchOpts(grown *growth, isolation kgo.IsolationLevel) []kgo.Opt {
+	total, part := grown.limits()
+	return []kgo.Opt{
+		kgo.FetchIsolationLevel(isolation),
+		kgo.KeepControlRecords(),                    // positions move over markers (see the package comment)
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // what is out of range is for us to say: the default goes on elsewhere
+		kgo.FetchMaxBytes(total),                    // 50 MiB by default, of each broker
+		kgo.FetchMaxPartitionBytes(part),
+		kgo.FetchMaxWait(fetchWait), // 5 s by default
+		kgo.WithHooks(grown),
+	}
 }
 
 // reach asks the brokers something.

@@ -109,6 +109,14 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 	until := time.Now().Add(m.opt.Patience)
 	for told := false; ; told = true {
 		others, err := m.others(ctx, adm)
+		if errors.Is(err, kerr.CoordinatorNotAvailable) && time.Now().Before(until) {
+			// The first group of a cluster: what keeps groups is only being made.
+			m.log.Warn("kafka: the group's coordinator is not there yet; asking again", "group", m.opt.Group)
+			if err := sleep(ctx, describeAgain); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil || len(others) == 0 {
 			return err
 		}
@@ -119,11 +127,18 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 			m.log.Warn("kafka: the group has another member; waiting for it to go, as what a crash left behind does",
 				"group", m.opt.Group, "member", strings.Join(others, ", "), "at_most", m.opt.Patience)
 		}
-		select {
-		case <-time.After(min(describeAgain, time.Until(until))):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, min(describeAgain, time.Until(until))); err != nil {
+			return err
 		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

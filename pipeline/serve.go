@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -27,6 +28,10 @@ type ServeConfig struct {
 	Cores        int // for tasks: auto
 	Log          *slog.Logger
 	Status       *Status // told how it goes; may be nil
+	// Trace takes a line of JSON for each batch, and one when the first begins: what was read, and where the time went. nil: none.
+	Trace io.Writer
+	// TraceProfile, with a Trace, is a file for a CPU profile from the first B on; "": none.
+	TraceProfile string
 
 	CommitInterval     time.Duration // how long a batch waits for more while there is little to read
 	BatchRecords       int           // how many records do not wait
@@ -129,6 +134,7 @@ type unit struct {
 	trimmer   *trimmer
 	lag       *endsWatch
 	reporter  *reporter
+	tracer    *tracer // nil: nobody asked
 	started   time.Time
 }
 
@@ -273,6 +279,7 @@ func (u *unit) findEnds(ctx context.Context) error {
 func (u *unit) close() error {
 	var errs []error
 	u.reporter.stop()
+	u.tracer.close()
 	if u.feed != nil {
 		u.feed.Close()
 	}

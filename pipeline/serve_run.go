@@ -48,6 +48,9 @@ func (u *unit) openState(ctx context.Context) error {
 	}
 	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
+	if u.Trace != nil && u.tracer == nil {
+		u.tracer = newTracer(u)
+	}
 	var sink core.Sink = u.sink
 	if u.bodies != nil {
 		sink = u.bodies
@@ -208,6 +211,7 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 // kept is the engine's Observe.
 func (u *unit) kept(*core.Engine) error {
 	u.Status.batch(u)
+	u.tracer.point()
 	if u.trimmer != nil {
 		u.trimmer.ask(u.sink.book.needed())
 	}
@@ -224,6 +228,7 @@ func (u *unit) run(ctx context.Context) error {
 	u.Log.Info("running", "group", u.Config.Kafka.Group, "delivery", u.Config.Delivery, "tasks", u.tasks, "state", u.StateDir, "batch", e.Batch(),
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
 	u.reporter = startReporter(u.Status, u.Log)
+	u.tracer.point()
 	var tries retries
 	for {
 		u.Status.copy(u)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ const serveExample = `  joinbench broker --topic orders=4 --topic payments=4 --t
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	config, stateDir, stats                  string
+	trace, traceProfile                      string
 	logFormat, logLevel                      string
 	http                                     string
 	drain, createTopics, printConfig, pprof  bool
@@ -76,6 +78,11 @@ func newServe(s streams) *cobra.Command {
 	fl.DurationVar(&f.session, "session-timeout", pipeline.DefaultSessionTimeout, "after so long the group forgets a process that says nothing; a restart after a crash waits for that, unless kafka.instance is set")
 	fl.DurationVar(&f.stopWithin, "stop-timeout", pipeline.DefaultStopTimeout, "how long the last batch may take once the process is to stop")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
+	fl.StringVar(&f.trace, "trace", "", "")
+	fl.StringVar(&f.traceProfile, "trace-profile", "", "")
+	for _, own := range []string{"trace", "trace-profile"} { // for run --kafka
+		_ = fl.MarkHidden(own) // it is there
+	}
 	return cmd
 }
 
@@ -103,10 +110,19 @@ func runServe(cmd *cobra.Command, f *serveFlags, s streams) error {
 		return err
 	}
 	defer pages.Close()
-	counts, err := pipeline.Serve(cmd.Context(), pipeline.ServeConfig{
+	sc := pipeline.ServeConfig{
 		Config: conf, Status: status, StateDir: f.stateDir, Drain: f.drain, CreateTopics: f.createTopics, Cores: runtime.GOMAXPROCS(0), Log: log,
 		CommitInterval: f.commit, BatchRecords: f.batch, TransactionTimeout: f.transaction, SessionTimeout: f.session, StopTimeout: f.stopWithin,
-	})
+	}
+	if f.trace != "" {
+		trace, err := os.OpenFile(f.trace, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer trace.Close()
+		sc.Trace, sc.TraceProfile = trace, f.traceProfile
+	}
+	counts, err := pipeline.Serve(cmd.Context(), sc)
 	if err != nil || counts == nil {
 		return err
 	}
