@@ -66,8 +66,8 @@ const childFile = 3
 
 // runBare is the process of the bare consumer: the configuration of the join says what it reads.
 func runBare(ctx context.Context, conf string) error {
-	out := os.NewFile(childFile, "progress")
-	if st, err := out.Stat(); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
+	out := inherited(childFile, "progress")
+	if out == nil {
 		return &usageError{errors.New("--bare is how --kafka calls this program: use --kafka")}
 	}
 	j, err := joinConfig(&joinFlags{config: conf})
