@@ -277,6 +277,9 @@ func (c *kafkaCampaign) choose(rng *rand.Rand, delivery int, drain bool) kafkaFa
 		f.crash = crash{after: moment}
 	default:
 		f.kind = kafkaFaults[1+rng.IntN(len(kafkaFaults)-1)]
+		if f.kind == faultTwin && delivery != 0 { // only transactions keep out who was thought to be gone
+			f.kind = faultStop
+		}
 		if f.crash = (crash{point: pick(rng, points...), at: 1 + rng.IntN(4)}); rng.IntN(2) == 0 || f.kind == faultTerm {
 			f.crash = crash{after: moment}
 		}
