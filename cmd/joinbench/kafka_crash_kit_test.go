@@ -325,7 +325,7 @@ func (s *kafkaScene) live(f kafkaFault, rate string) (r faulted, err error) {
 		loading <- nil
 	} else {
 		go func() { loading <- s.load(rate) }()
-		if f.ofBroker() { // nobody else is to notice
+		if f.kind != faultKill && f.kind != faultTerm { // then it loads more, or nobody else is to notice
 			err := <-loading
 			loading <- err
 		}
