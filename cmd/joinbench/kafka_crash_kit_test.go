@@ -146,7 +146,6 @@ type kafkaScene struct {
 	group, instance      string
 	events, part, loaded int64 // B in all, of a part, loaded
 	life                 int   // how many there were
-	restarts             []time.Duration
 }
 
 // drawScene draws a workload and a join for a broker that is the scene's own.
