@@ -35,11 +35,24 @@ func (u *unit) checkTopics(ctx context.Context) (err error) {
 		return err
 	}
 	if made {
-		if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+		if err := u.patiently(ctx, "the topics that were made", func() error { return u.describeMade(ctx) }); err != nil {
 			return err
 		}
 	}
 	return u.checkChangelog()
+}
+
+// describeMade looks at all topics once those that were made are known to the broker that is asked, which takes a moment in a cluster.
+func (u *unit) describeMade(ctx context.Context) (err error) {
+	if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+		return err
+	}
+	for _, name := range u.topicNames() {
+		if t := u.cluster.Topics[name]; t.Partitions == 0 {
+			return fmt.Errorf("topic %s was made and is not there yet", name)
+		}
+	}
+	return nil
 }
 
 // topicNames are all topics that are read or written.
