@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -57,6 +58,44 @@ func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) 
 		list[p] = Span{start.Offset, end.Offset}
 	}
 	return list, nil
+}
+
+// markerAgain is how often is asked whether the ends of transactions are written.
+const markerAgain = 20 * time.Millisecond
+
+// AwaitCommitted waits until readers of committed records can read a topic to its end. A producer is told that its transaction is
+// committed before the partitions are.
+func AwaitCommitted(ctx context.Context, o Options, topic string) error {
+	cl, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	ends, err := adm.ListEndOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	for err == nil {
+		var stable kadm.ListedOffsets
+		if stable, err = adm.ListCommittedOffsets(ctx, topic); err == nil {
+			err = stable.Error()
+		}
+		open := false
+		ends.Each(func(end kadm.ListedOffset) {
+			at, ok := stable.Lookup(topic, end.Partition)
+			open = open || ok && at.Offset < end.Offset
+		})
+		if err == nil && !open {
+			return nil
+		}
+		select {
+		case <-time.After(markerAgain):
+		case <-ctx.Done():
+			err = errors.Join(err, ctx.Err())
+		}
+	}
+	return fmt.Errorf("topic %s: waiting for the ends of transactions: %w", topic, explain(err))
 }
 
 // GroupOffsets are where a group goes on reading a topic; 0 in a partition of which it has committed nothing. nil if it has

@@ -103,7 +103,32 @@ func Load(ctx context.Context, c LoadConfig) (*LoadReport, error) {
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
-	return l.report(time.Since(started)), nil
+	took := time.Since(started)
+	if l.Transactional {
+		if err := l.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.report(took), nil
+}
+
+// markersWait is how long brokers may take to write the ends of transactions that they have committed.
+const markersWait = time.Minute
+
+// settle waits until what was loaded can be read. A join that is drained next would end before the last transactions, and the next
+// part would not find the end of this one.
+func (l *load) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, markersWait)
+	defer cancel()
+	for side, topic := range l.topics {
+		if !l.Sides[side] {
+			continue
+		}
+		if err := kafka.AwaitCommitted(ctx, l.Kafka, topic); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newLoad(c LoadConfig) (*load, error) {

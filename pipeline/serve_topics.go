@@ -44,10 +44,14 @@ func (u *unit) checkTopics(ctx context.Context) (err error) {
 }
 
 // awaitTopics waits until the brokers show all topics: that one is made is said before each of them knows.
-func (u *unit) awaitTopics(ctx context.Context) (err error) {
+func (u *unit) awaitTopics(ctx context.Context) error {
 	const most, again = 30 * time.Second, 50 * time.Millisecond
 	for deadline := time.Now().Add(most); ; {
-		if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+		err := u.patiently(ctx, "the topics that were made", func() (err error) {
+			u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		missing := slices.DeleteFunc(u.topicNames(), func(name string) bool { return u.cluster.Topics[name].Partitions > 0 })

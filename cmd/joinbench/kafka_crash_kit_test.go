@@ -28,9 +28,10 @@ const (
 	faultAway   = "away"   // SIGSTOP for longer than the group waits for its member, then SIGCONT
 	faultBroker = "broker" // kill -9 of the broker, which comes back
 	faultLeave  = "leave"  // the broker ends as it should, and comes back
+	faultTwin   = "twin"   // SIGSTOP; another process takes over with a directory of its own; SIGCONT; then both are killed
 )
 
-var kafkaFaults = []string{faultKill, faultTerm, faultStop, faultAway, faultBroker, faultLeave}
+var kafkaFaults = []string{faultKill, faultTerm, faultStop, faultAway, faultBroker, faultLeave, faultTwin}
 
 // kafkaFault is what happens in one life of serve: kill@kafka.offsets=2, lost+term@40ms, drain+broker@kafka.end.before=1.
 type kafkaFault struct {
@@ -53,6 +54,9 @@ func (f kafkaFault) String() string {
 
 // serves says that serve lives on after the fault.
 func (f kafkaFault) serves() bool { return f.kind != faultKill && f.kind != faultTerm }
+
+// kills says that it does not live on, and has no say in that.
+func (f kafkaFault) kills() bool { return f.kind == faultKill || f.kind == faultTwin }
 
 func (f kafkaFault) ofBroker() bool { return f.kind == faultBroker || f.kind == faultLeave }
 
@@ -142,7 +146,6 @@ type kafkaScene struct {
 	group, instance      string
 	events, part, loaded int64 // B in all, of a part, loaded
 	life                 int   // how many there were
-	restarts             []time.Duration
 }
 
 // drawScene draws a workload and a join for a broker that is the scene's own.
@@ -190,21 +193,22 @@ func (s *kafkaScene) load(rate string) error {
 type serving struct {
 	*exec.Cmd
 	s     *kafkaScene
+	life  int
 	began time.Time
 	done  chan struct{} // closed when it has ended
 	err   error         // of Wait
 }
 
-func (s *kafkaScene) start(f kafkaFault) (*serving, error) {
+func (s *kafkaScene) start(f kafkaFault, dir string) (*serving, error) {
 	s.life++
-	p := &serving{s: s, began: time.Now(), done: make(chan struct{})}
-	args := []string{"serve", "-c", s.conf, "--state-dir", s.path("state"), "--create-topics", "--commit-interval", "2ms", "--batch", "40",
+	p := &serving{s: s, life: s.life, began: time.Now(), done: make(chan struct{})}
+	args := []string{"serve", "-c", s.conf, "--state-dir", s.path(dir), "--create-topics", "--commit-interval", "2ms", "--batch", "40",
 		"--transaction-timeout", transactionTimeout.String(), "--session-timeout", sessionTimeout.String(), "--stats", s.path("stats")}
 	if f.drain {
 		args = append(args, "--drain")
 	}
 	p.Cmd = exec.Command(s.binary, args...)
-	p.Env = append(os.Environ(), logVariable+"="+s.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
+	p.Env = append(os.Environ(), logVariable+"="+p.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
 		"JOINBENCH_KAFKA_CHANGELOG="+deliveries[s.delivery].changelog)
 	if f.point != "" {
 		kill := f.crash.String()
@@ -213,7 +217,7 @@ func (s *kafkaScene) start(f kafkaFault) (*serving, error) {
 		}
 		p.Env = append(p.Env, killVariable+"="+kill)
 	}
-	said, err := os.Create(s.said())
+	said, err := os.Create(p.said())
 	if err != nil {
 		return nil, err
 	}
@@ -226,12 +230,12 @@ func (s *kafkaScene) start(f kafkaFault) (*serving, error) {
 	return p, nil
 }
 
-func (s *kafkaScene) hits() string { return s.path(fmt.Sprintf("hits-%d", s.life)) }
-func (s *kafkaScene) said() string { return s.path(fmt.Sprintf("said-%d", s.life)) }
+func (p *serving) hits() string { return p.s.path(fmt.Sprintf("hits-%d", p.life)) }
+func (p *serving) said() string { return p.s.path(fmt.Sprintf("said-%d", p.life)) }
 
 // count is how often this life met a point.
-func (s *kafkaScene) count(point string) int {
-	data, _ := os.ReadFile(s.hits()) // nothing was met if it is not there
+func (p *serving) count(point string) int {
+	data, _ := os.ReadFile(p.hits()) // nothing was met if it is not there
 	return bytes.Count(append([]byte("\n"), data...), []byte("\n"+point+" "))
 }
 
@@ -269,7 +273,7 @@ func (p *serving) idle() func() bool {
 	var since time.Time
 	last := int64(-1)
 	return func() bool {
-		now := size(p.s.hits())
+		now := size(p.hits())
 		if now != last || now == 0 {
 			last, since = now, time.Now()
 			return false
@@ -310,7 +314,7 @@ func (s *kafkaScene) live(f kafkaFault, rate string) (r faulted, err error) {
 			return r, err
 		}
 	}
-	p, err := s.start(f)
+	p, err := s.start(f, "state")
 	if err != nil {
 		return r, err
 	}
@@ -320,7 +324,7 @@ func (s *kafkaScene) live(f kafkaFault, rate string) (r faulted, err error) {
 		loading <- nil
 	} else {
 		go func() { loading <- s.load(rate) }()
-		if f.ofBroker() { // nobody else is to notice
+		if f.kind != faultKill && f.kind != faultTerm { // then it loads more, or nobody else is to notice
 			err := <-loading
 			loading <- err
 		}
@@ -356,6 +360,9 @@ func (p *serving) suffer(f kafkaFault) error {
 		}
 		<-time.After(gone)
 		signal(syscall.SIGCONT)
+	case faultTwin:
+		signal(syscall.SIGSTOP)
+		return p.twin()
 	case faultBroker:
 		b.Kill(p.s.t)
 		signal(syscall.SIGCONT)
@@ -369,45 +376,76 @@ func (p *serving) suffer(f kafkaFault) error {
 		return nil
 	}
 	// It goes on by itself.
-	before := p.s.count(failpoint.JournalAfter)
+	before := p.count(failpoint.JournalAfter)
 	more := p.s.loaded < p.s.events
 	if err := p.s.load(""); err != nil || !more {
 		return err
 	}
-	err := p.look("a batch after "+f.String(), func() bool { return p.s.count(failpoint.JournalAfter) > before || p.ended() })
+	err := p.look("a batch after "+f.String(), func() bool { return p.count(failpoint.JournalAfter) > before || p.ended() })
 	if err == nil && p.ended() {
 		err = fmt.Errorf("it ended after %s", f)
 	}
 	return err
 }
 
+// both is how long a process that was thought to be gone and the one in its place run side by side.
+const both = 500 * time.Millisecond
+
+// twin lets another process take over from this one, which is stopped, and then lets this one go on.
+func (p *serving) twin() error {
+	if err := os.RemoveAll(p.s.path("twin")); err != nil {
+		return err
+	}
+	q, err := p.s.start(kafkaFault{}, "twin")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Process.Kill(); <-q.done }()
+	if err := p.s.load(""); err != nil {
+		return err
+	}
+	idle := q.idle()
+	err = q.look("the other process", func() bool { return q.ended() || q.count(failpoint.JournalAfter) > 0 || idle() })
+	if err == nil && q.ended() {
+		err = errors.New("it could not take over")
+	}
+	if err != nil {
+		return q.explain(err)
+	}
+	_ = p.Process.Signal(syscall.SIGCONT)
+	<-time.After(both)
+	_ = p.Process.Kill()
+	return nil
+}
+
 // finish waits for the end, or asks for it where nothing else brings it.
 func (p *serving) finish(f kafkaFault, r *faulted) error {
-	if asked := f.kind == faultTerm && r.happened; !f.drain && !asked && (f.kind != faultKill || f.point != "") { // a second one ends it at once
+	if asked := f.kind == faultTerm && r.happened; !f.drain && !asked && (f.kind != faultKill || f.point != "") && (f.kind != faultTwin || !r.happened) { // a second one ends it at once
 		_ = p.Process.Signal(syscall.SIGTERM)
 	}
 	if err := p.look("its end", p.ended); err != nil {
 		return p.explain(err)
 	}
-	said, err := os.ReadFile(p.s.said())
+	said, err := os.ReadFile(p.said())
 	if err != nil {
 		return err
 	}
 	code := p.ProcessState.ExitCode()
 	status, _ := p.ProcessState.Sys().(syscall.WaitStatus)
-	hits, ready, err := readHits(p.s.hits(), p.began)
+	hits, ready, err := readHits(p.hits(), p.began)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	r.ready = ready
 	switch {
-	case status.Signaled() && status.Signal() == syscall.SIGKILL && f.kind == faultKill:
-		if r.happened = true; f.point != "" && hits[f.point] < f.at {
+	case status.Signaled() && status.Signal() == syscall.SIGKILL && f.kills():
+		if r.happened = true; f.kind == faultKill && f.point != "" && hits[f.point] < f.at {
 			return p.explain(fmt.Errorf("killed at hit %d of %s, and not by the failpoint", hits[f.point], f))
 		}
 	case status.Signaled() && status.Signal() == syscall.SIGTERM && len(said) == 0: // before it was prepared for that
 	case code == 0:
 		r.finished = f.drain && bytes.Contains(said, []byte("msg=drained"))
+	case code == 1 && f.kind == faultTwin && bytes.Contains(said, []byte("another process writes for the same group")):
 	case code == 1 && f.ofBroker() && !bytes.Contains(said, []byte("msg=running")): // it was not there at the first question
 	case code == 1 && f.drain && bytes.Contains(said, []byte("was drained")): // the life before was killed after its end
 		r.finished = true
@@ -419,11 +457,11 @@ func (p *serving) finish(f kafkaFault, r *faulted) error {
 
 // explain adds what the process said to an error.
 func (p *serving) explain(err error) error {
-	said, _ := os.ReadFile(p.s.said())
+	said, _ := os.ReadFile(p.said())
 	if n := len(said); n > 6000 {
 		said = slices.Concat(said[:2000], []byte("\n…\n"), said[n-4000:])
 	}
-	return fmt.Errorf("life %d: %w\n%s", p.s.life, err, said)
+	return fmt.Errorf("life %d: %w\n%s", p.life, err, said)
 }
 
 // cut says whether the changelog's beginning is gone.

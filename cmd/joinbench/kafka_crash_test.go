@@ -1,11 +1,9 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,18 +14,14 @@ import (
 	"joinbench/internal/kafkatest"
 )
 
-var crashApache = flag.Bool("crash.apache", false, "TestCrashKafka with an Apache Kafka")
-
 // kafkaCampaign breaks serve, its state and its broker, and holds what comes out against the truth.
 type kafkaCampaign struct {
 	t      *testing.T
 	binary string
 	seed   uint64
-	apache bool
 	shared *kafkatest.Broker // nil: each scene has its own
 
 	mu         sync.Mutex
-	next       int
 	failed     int
 	scenes     int
 	count      [3]map[string]int // by delivery, of what: kill@kafka.offsets, kill at random, lost, …
@@ -37,7 +31,7 @@ type kafkaCampaign struct {
 }
 
 func newKafkaCampaign(t *testing.T) *kafkaCampaign {
-	c := &kafkaCampaign{t: t, binary: buildForCrashes(t), seed: *crashSeed, apache: *crashApache}
+	c := &kafkaCampaign{t: t, binary: buildForCrashes(t), seed: *crashSeed}
 	for d := range c.count {
 		c.count[d] = map[string]int{}
 	}
@@ -78,59 +72,6 @@ func TestKafkaCrashShort(t *testing.T) {
 	}
 	wg.Wait()
 	c.report(1, 0, ledgerPoints)
-}
-
-// run goes through scenes until there are so many faults of each kind of delivery, so many kills at random moments and so many at each
-// point.
-func (c *kafkaCampaign) run(faults, random, each int) {
-	workers := min(runtime.GOMAXPROCS(0), 4)
-	if c.apache {
-		c.shared, workers = kafkatest.Start(c.t, kafkatest.Apache()), 1 // or one scene would kill the other's broker
-	}
-	if *crashCase != "" {
-		var i, kind int
-		if n, err := fmt.Sscanf(*crashCase, "kafka:%d:%d", &i, &kind); n != 2 || err != nil || i < 0 || kind >= len(sceneJoins) {
-			c.t.Fatalf("-crash.case=%s: want kafka:17:2, the scene and its kind of join, or kafka:17:-1", *crashCase)
-		}
-		c.t.Run(*crashCase, func(t *testing.T) { c.scene(t, i, kind, *crashPlan) })
-		return
-	}
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for {
-				i, more := c.more(faults, random, each)
-				if !more {
-					return
-				}
-				c.t.Run(fmt.Sprintf("kafka:%d", i), func(t *testing.T) { c.scene(t, i, -1, "") })
-			}
-		})
-	}
-	wg.Wait()
-	c.report(each, random, pointsOf)
-}
-
-// more hands out the number of the next scene.
-func (c *kafkaCampaign) more(faults, random, each int) (int, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	enough := true
-	for d, count := range c.count {
-		sum := 0
-		for _, n := range count {
-			sum += n
-		}
-		enough = enough && sum >= faults && count[atRandom] >= random
-		for _, p := range pointsOf(d) {
-			enough = enough && count[p] >= each
-		}
-	}
-	if enough || c.next > 20+faults || c.failed >= 3 {
-		return 0, false
-	}
-	c.next++
-	return c.next - 1, true
 }
 
 // scene makes the i-th scene, of a kind of join or of one that is drawn, and lets its plan, or one that is drawn, happen.
@@ -277,6 +218,9 @@ func (c *kafkaCampaign) choose(rng *rand.Rand, delivery int, drain bool) kafkaFa
 		f.crash = crash{after: moment}
 	default:
 		f.kind = kafkaFaults[1+rng.IntN(len(kafkaFaults)-1)]
+		if f.kind == faultTwin && delivery != 0 { // only transactions keep out who was thought to be gone
+			f.kind = faultStop
+		}
 		if f.crash = (crash{point: pick(rng, points...), at: 1 + rng.IntN(4)}); rng.IntN(2) == 0 || f.kind == faultTerm {
 			f.crash = crash{after: moment}
 		}
