@@ -185,3 +185,29 @@ func TestJoinNeedsTheTopics(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestFirstGroupOfACluster: a cluster that never had a group makes the place for them when it is first asked, and says until then that
+// there is no coordinator.
+func TestFirstGroupOfACluster(t *testing.T) {
+	b := groupBroker(t)
+	var refused atomic.Int64
+	b.ControlKey(int16(kmsg.FindCoordinator), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		if refused.Add(1) > 2 {
+			return nil, nil, false
+		}
+		req := kreq.(*kmsg.FindCoordinatorRequest)
+		resp := req.ResponseKind().(*kmsg.FindCoordinatorResponse)
+		resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
+		for _, key := range req.CoordinatorKeys {
+			c := kmsg.NewFindCoordinatorResponseCoordinator()
+			c.Key, c.ErrorCode = key, kerr.CoordinatorNotAvailable.Code
+			resp.Coordinators = append(resp.Coordinators, c)
+		}
+		return resp, nil, true
+	})
+	b.mustJoin(MemberOptions{Patience: time.Minute})
+	if n := refused.Load(); n < 3 {
+		t.Errorf("a member after %d questions, of which two were refused", n)
+	}
+}
