@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help kafka kafka-stop test-kafka image-check FORCE
+.PHONY: build run test test-short race crash crash-kafka lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help kafka kafka-stop test-kafka versus-kafka image-check FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -42,12 +42,19 @@ kafka: ## start Apache Kafka on this machine (BROKERS=3), print its addresses
 kafka-stop: ## end it; its data stay
 	@scripts/kafka.sh stop
 
+VERSUS ?=
+versus-kafka: build ## B a second of serve beside a bare consumer's, on an Apache Kafka started for it (VERSUS='--rounds 5')
+	@scripts/versus-kafka.sh $(BIN) $(VERSUS)
+
 image-check: ## take the Dockerfile's steps in a chroot, where images cannot be pulled
 	@scripts/image-check.sh
 
 CRASH ?=
 crash: ## kill join and run 300 times, at every failpoint and at random moments (CRASH='-crash.seed=2 -crash.n=1000')
 	@$(ENV) $(GO) test -tags=crash,grocksdb_no_link -timeout 3h -run '^TestCrash$$' -v ./cmd/joinbench $(CRASH)
+
+crash-kafka: ## kill serve, stop it, kill its broker, delete its state (CRASH='-crash.seed=2 -crash.faults=300 -crash.apache')
+	@$(ENV) $(GO) test -tags=crash,grocksdb_no_link -timeout 3h -run '^TestCrashKafka$$' -v ./cmd/joinbench $(CRASH)
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }

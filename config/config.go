@@ -6,6 +6,10 @@ import "time"
 // Durations of event time are whole milliseconds. Fields that only Kafka needs are unused by file joins.
 type Join struct {
 	A, B Side // A is the pending side, B the probe side
+	// Of store: offset, with which A wait without their bodies: what becomes of a result whose A is not in its topic any more,
+	// and the bytes of records that were fetched and are kept.
+	Deleted    string // the key a.deleted: emit | dead | stop
+	FetchCache int64  // the key a.fetch_cache
 
 	Window      Window
 	Grace       time.Duration // G: the disorder allowed inside one partition
@@ -41,7 +45,7 @@ type Side struct {
 	KeyType  string      // exact | string
 	Time     string      // "@timestamp", "arrival", or a JSON path
 	TimeUnit string      // ms | us | ns | s | rfc3339; for a path only
-	Store    string      // projection | offset | full
+	Store    string      // projection | full; A has offset too
 	Keep     []KeepField // empty = the whole value
 	Kind     string      // stream | table | broadcast
 }
@@ -147,6 +151,8 @@ func (j *Join) KeepsChangelog() bool { return j.Kafka.Changelog != "off" }
 func (j *Join) ChangelogTopic() string { return j.Kafka.Group + "-changelog" }
 
 const (
+	deletedDefault    = "emit"
+	fetchCacheDefault = 64 << 20
 	// minSpread is the least default of max_spread (rule 13).
 	minSpread = 10 * time.Minute
 	// maxDuration bounds every duration, so that the sums of rule 13 stay far from overflow.
@@ -159,7 +165,7 @@ const (
 func Default() *Join {
 	side := Side{KeyType: "exact", Time: "@timestamp", TimeUnit: "ms", Store: "projection", Kind: "stream"}
 	return &Join{
-		A: side, B: side,
+		A: side, B: side, Deleted: deletedDefault, FetchCache: fetchCacheDefault,
 		Grace: 10 * time.Second, MaxSkew: time.Hour, IdleTimeout: 30 * time.Second,
 		Type: "inner", Cardinality: "one-to-one", Probe: "aligned", Collect: Collect{Mode: "eager"},
 		Unmatched: "drop", Validation: "strict",

@@ -111,7 +111,7 @@ func TestMessages(t *testing.T) {
 		// what a later build will do
 		{"a: {key: $.x, kind: table}\n" + b + w, `a.kind: table is not supported by this build yet (supported: stream)`},
 		{a + "b: {key: $.x, kind: broadcast}\n" + w, `b.kind: broadcast is not supported by this build yet (supported: stream)`},
-		{"a: {key: $.x, store: offset}\n" + b + w, `a.store: offset is not supported by this build yet (supported: projection, full)`},
+		{"a: {key: $.x}\nb: {key: $.y, store: offset}\n" + w, `b.store: offset is for a alone, whose events are the ones that wait: set b.store: projection or full`},
 		{"state: {filter: fuse32}", ""},
 		{"state: {filter: bloom}", ""},
 		{"kafka: {repartition: true}", `kafka.repartition: true is not supported by this build yet (supported: false)`},

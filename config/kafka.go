@@ -120,6 +120,9 @@ func (j *Join) ValidateServe() error {
 	if j.Delivery == "exactly-once" {
 		j.checkExactlyOnce(b)
 	}
+	if j.Deleted == "dead" && j.Topics.Dead == "" {
+		b.fault("a.deleted", fmt.Errorf("a.deleted: dead needs topics.dead, the name of the topic (or set a.deleted: emit or stop)"))
+	}
 	return asError(b.faults)
 }
 

@@ -77,6 +77,25 @@ func TestKafkaMessages(t *testing.T) {
 	checkFault(t, "no b.topic", err, `missing key b.topic (for example topic: payments)`)
 }
 
+// What goes with a.store: offset, and what without it would mean nothing.
+func TestOffsetStoreMessages(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"a: {topic: orders, key: $.ref, store: offset}", ""},
+		{"a: {topic: orders, key: $.ref, store: offset, deleted: stop, fetch_cache: 16MiB}", ""},
+		{"a: {topic: orders, key: $.ref, store: offset, deleted: dead}", `a.deleted: dead needs topics.dead`},
+		{"a: {topic: orders, key: $.ref, store: offset, deleted: dead}\ntopics: {dead: d}", ""},
+		{"a: {topic: orders, key: $.ref, deleted: stop}", `a.deleted: stop goes with a.store: offset only, and a.store is projection`},
+		{"a: {topic: orders, key: $.ref, fetch_cache: 1GiB}", `a.fetch_cache: 1GiB goes with a.store: offset only`},
+		{"a: {topic: orders, key: $.ref, store: offset, deleted: skip}", `a.deleted: unknown value "skip" (allowed: emit, dead, stop)`},
+	} {
+		j, err := Parse([]byte("b: {topic: payments, key: '@key'}\nwindow: {after: 4h}\n"+c.text), "join.yaml")
+		if err == nil {
+			err = j.ValidateServe()
+		}
+		checkFault(t, c.text, err, c.want)
+	}
+}
+
 // A join of files takes what only serve refuses.
 func TestFilesTakeTheConfigurationOfServe(t *testing.T) {
 	mustValidate(t, served+`delivery: exactly-once

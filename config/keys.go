@@ -42,6 +42,7 @@ func (l *leaf) fault() error {
 func joinLeaves(j *Join) []leaf {
 	var ls []leaf
 	ls = append(ls, sideLeaves("a.", &j.A)...)
+	ls = append(ls, enumLeaf("a.deleted", &j.Deleted, "emit", "dead", "stop").leaf, sizeLeaf("a.fetch_cache", &j.FetchCache, 1<<20, 1<<40))
 	ls = append(ls, sideLeaves("b.", &j.B)...)
 	ls = append(ls,
 		durationLeaf("window.before", &j.Window.Before, 0),
@@ -93,7 +94,7 @@ func sideLeaves(prefix string, s *Side) []leaf {
 		enumLeaf(prefix+"key_type", &s.KeyType, "exact", "string").leaf,
 		timeLeaf(prefix+"time", &s.Time),
 		enumLeaf(prefix+"time_unit", &s.TimeUnit, "ms", "us", "ns", "s", "rfc3339").leaf,
-		enumLeaf(prefix+"store", &s.Store, "projection", "full", "offset").first(2),
+		enumLeaf(prefix+"store", &s.Store, "projection", "full", "offset").leaf,
 		keepLeaf(prefix+"keep", &s.Keep),
 		enumLeaf(prefix+"kind", &s.Kind, "stream", "table", "broadcast").first(1),
 	}

@@ -10,6 +10,17 @@ import (
 func (j *Join) checkRules(b *binder) {
 	j.checkProbe(b)
 	j.checkEarly(b)
+	for _, k := range []struct {
+		key, text string
+		set       bool
+	}{{"a.deleted", j.Deleted, j.Deleted != deletedDefault}, {"a.fetch_cache", formatSize(j.FetchCache), j.FetchCache != fetchCacheDefault}} {
+		if k.set && j.A.Store != "offset" {
+			b.fault(k.key, fmt.Errorf("%s: %s goes with a.store: offset only, and a.store is %s: leave %[1]s out, or set a.store: offset", k.key, k.text, j.A.Store))
+		}
+	}
+	if j.B.Store == "offset" {
+		b.fault("b.store", fmt.Errorf("b.store: offset is for a alone, whose events are the ones that wait: set b.store: projection or full"))
+	}
 	if j.Collect.Mode != "eager" && j.Cardinality != "one-to-many" {
 		b.fault("collect", fmt.Errorf("collect: %s gathers the B of one A: set cardinality: one-to-many (it is %s), or collect: eager",
 			j.Collect, j.Cardinality))

@@ -442,5 +442,8 @@ func (e *Engine) Close() error {
 // Place is where a partition would be read on: behind the last record that Run took from it.
 func (e *Engine) Place(side Side, part int) int64 { return e.gate.parts[side][part].place }
 
+// Newest is the greatest event time that was accepted from a partition, in ms; negative if there was none. It may be asked when Place may.
+func (e *Engine) Newest(side Side, part int) int64 { return e.gate.parts[side][part].m }
+
 // Tasks is the number of joiners.
 func (e *Engine) Tasks() int { return len(e.joiners) }

@@ -187,12 +187,16 @@ func (t *Task) storeAll(rows []slice, paired bool) error {
 	var index *fusefilter.OpenIndex
 	epoch := int64(noEpoch)
 	counts := t.groups != nil && t.cfg.Collect == CollectCount
+	bodies := t.side == B || !t.cfg.NoBodies
 	n := 0
 	for _, s := range rows {
 		c := s.chunk
 		e := buckets.Entry{Partition: c.Partition, SideB: t.side == B}
 		for i, row := range s.rows {
-			e.Time, e.Offset, e.Key, e.Body = c.Time[row], c.Offset[row], c.Key(row), c.BodyOf(row)
+			e.Time, e.Offset, e.Key = c.Time[row], c.Offset[row], c.Key(row)
+			if bodies {
+				e.Body = c.BodyOf(row)
+			}
 			if now := c.epochOf(row, t.cfg.Width); now != epoch {
 				b, x, err := t.openBucket(now)
 				if err != nil {

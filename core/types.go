@@ -304,6 +304,9 @@ type Config struct {
 	Summary       bool // filters of sealed buckets become lanes, which one look answers for
 	BatchSize     int
 	WantA, WantB  bool // fill Output.UnmatchedA; UnmatchedB and WaitedB
+	// NoBodies has A wait without their bodies: the entries of A that come out have none, or the one that an earlier run stored,
+	// and whoever prints them gets the bodies again. A that come out without having waited have theirs.
+	NoBodies bool
 	// IdleTimeout leaves a partition of a LiveSource out of its side's watermark that has had nothing to read for so long (rule 7);
 	// IdleAdvance lets time go on with the wall clock, so far behind, when both sides have been quiet for so long (rule 15). 0: off.
 	IdleTimeout, IdleAdvance int64

@@ -24,10 +24,17 @@ func exported(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	for line := range strings.Lines(string(data)) {
 		if f := strings.Fields(line); len(f) > 0 && f[0] != "#" {
-			if len(f) < 2 || (f[1] != "counter" && f[1] != "gauge") || (f[1] == "counter") != strings.HasSuffix(f[0], "_total") {
-				t.Errorf("metrics.txt: %q: name, type (counter with _total, or gauge), labels", line)
+			if len(f) < 2 || (f[1] == "counter") != strings.HasSuffix(f[0], "_total") {
+				t.Fatalf("metrics.txt: %q: name, type (counter with _total, gauge or histogram), labels", line)
 			}
-			names[f[0]] = true
+			switch f[1] {
+			case "counter", "gauge":
+				names[f[0]] = true
+			case "histogram":
+				names[f[0]+"_bucket"], names[f[0]+"_sum"], names[f[0]+"_count"] = true, true, true
+			default:
+				t.Errorf("metrics.txt: %q: unknown type", line)
+			}
 		}
 	}
 	return names

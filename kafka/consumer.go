@@ -104,16 +104,7 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 		isolation = kgo.ReadUncommitted()
 	}
 	grown := newGrowth(c.FetchMaxBytes)
-	total, part := grown.limits()
-	cl, err := kgo.NewClient(append(opts,
-		kgo.FetchIsolationLevel(isolation),
-		kgo.KeepControlRecords(),                    // positions move over markers (see the package comment)
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // what is out of range is for us to say: the default goes on elsewhere
-		kgo.FetchMaxBytes(total),                    // 50 MiB by default, of each broker
-		kgo.FetchMaxPartitionBytes(part),
-		kgo.FetchMaxWait(fetchWait), // 5 s by default
-		kgo.WithHooks(grown),
-	)...)
+	cl, err := kgo.NewClient(append(opts, fetchOpts(grown, isolation)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -128,6 +119,20 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 	k.wg.Go(k.watch)
 	go k.run()
 	return k, nil
+}
+
+// fetchOpts are how partitions are fetched.
+func fetchOpts(grown *growth, isolation kgo.IsolationLevel) []kgo.Opt {
+	total, part := grown.limits()
+	return []kgo.Opt{
+		kgo.FetchIsolationLevel(isolation),
+		kgo.KeepControlRecords(),                    // positions move over markers (see the package comment)
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // what is out of range is for us to say: the default goes on elsewhere
+		kgo.FetchMaxBytes(total),                    // 50 MiB by default, of each broker
+		kgo.FetchMaxPartitionBytes(part),
+		kgo.FetchMaxWait(fetchWait), // 5 s by default
+		kgo.WithHooks(grown),
+	}
 }
 
 // reach asks the brokers something.
@@ -173,7 +178,7 @@ func (c *Consumer) EndOffsets(ctx context.Context, topics ...string) (map[string
 		err = listed.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka: where topics end: %w", err)
+		return nil, fmt.Errorf("kafka: where topics end: %w", explain(err))
 	}
 	ends := map[string]map[int32]int64{}
 	listed.Each(func(o kadm.ListedOffset) {
@@ -235,7 +240,7 @@ func (c *Consumer) know(ctx context.Context, topic string, partition int32) erro
 		c.mu.Unlock()
 	}
 	if _, ok := t.Partitions[partition]; !ok {
-		return fmt.Errorf("kafka: topic %s has %d partitions, and no partition %d", topic, len(t.Partitions), partition)
+		return &outcome{fmt.Errorf("kafka: topic %s has %d partitions, and no partition %d", topic, len(t.Partitions), partition), ErrFatal}
 	}
 	return nil
 }
@@ -245,11 +250,11 @@ func (c *Consumer) describe(ctx context.Context, topic string) (kadm.TopicDetail
 	defer cancel()
 	all, err := c.adm.ListTopics(ctx, topic)
 	if err != nil {
-		return kadm.TopicDetail{}, fmt.Errorf("kafka: topic %s: %w", topic, err)
+		return kadm.TopicDetail{}, fmt.Errorf("kafka: topic %s: %w", topic, explain(err))
 	}
 	t := all[topic]
 	if t.Err != nil {
-		return t, fmt.Errorf("kafka: topic %s: %w", topic, t.Err)
+		return t, fmt.Errorf("kafka: topic %s: %w", topic, explain(t.Err))
 	}
 	return t, nil
 }
@@ -262,14 +267,14 @@ func (c *Consumer) span(ctx context.Context, topic string, partition int32) (sta
 	for i, ask := range []func(context.Context, ...string) (kadm.ListedOffsets, error){c.adm.ListStartOffsets, c.adm.ListEndOffsets} {
 		listed, err := ask(ctx, topic)
 		if err != nil {
-			return 0, 0, fmt.Errorf("kafka: offsets of topic %s: %w", topic, err)
+			return 0, 0, fmt.Errorf("kafka: offsets of topic %s: %w", topic, explain(err))
 		}
 		o, ok := listed.Lookup(topic, partition)
 		switch {
 		case !ok:
 			return 0, 0, fmt.Errorf("kafka: offsets of topic %s, partition %d: no answer", topic, partition)
 		case o.Err != nil:
-			return 0, 0, fmt.Errorf("kafka: offsets of topic %s, partition %d: %w", topic, partition, o.Err)
+			return 0, 0, fmt.Errorf("kafka: offsets of topic %s, partition %d: %w", topic, partition, explain(o.Err))
 		}
 		at[i] = o.Offset
 	}

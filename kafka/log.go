@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strconv"
@@ -52,6 +53,9 @@ type outages struct {
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
 func (o *outages) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if errors.Is(err, context.Canceled) { // a client that is being closed
+		return
+	}
 	address := net.JoinHostPort(meta.Host, strconv.Itoa(int(meta.Port)))
 	o.mu.Lock()
 	defer o.mu.Unlock()

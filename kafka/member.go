@@ -93,7 +93,7 @@ func Join(ctx context.Context, o Options, m MemberOptions) (*Member, error) {
 		err = k.topics.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka: topics %s: %w", strings.Join(m.Topics, ", "), err)
+		return nil, fmt.Errorf("kafka: topics %s: %w", strings.Join(m.Topics, ", "), explain(err))
 	}
 	if err := k.alone(ctx, adm); err != nil {
 		return nil, err
@@ -109,6 +109,14 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 	until := time.Now().Add(m.opt.Patience)
 	for told := false; ; told = true {
 		others, err := m.others(ctx, adm)
+		if errors.Is(err, kerr.CoordinatorNotAvailable) && time.Now().Before(until) {
+			// The first group of a cluster: what keeps groups is only being made.
+			m.log.Warn("kafka: the group's coordinator is not there yet; asking again", "group", m.opt.Group)
+			if err := sleep(ctx, describeAgain); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil || len(others) == 0 {
 			return err
 		}
@@ -119,11 +127,18 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 			m.log.Warn("kafka: the group has another member; waiting for it to go, as what a crash left behind does",
 				"group", m.opt.Group, "member", strings.Join(others, ", "), "at_most", m.opt.Patience)
 		}
-		select {
-		case <-time.After(min(describeAgain, time.Until(until))):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, min(describeAgain, time.Until(until))); err != nil {
+			return err
 		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -131,11 +146,11 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 func (m *Member) others(ctx context.Context, adm *kadm.Client) ([]string, error) {
 	groups, err := adm.DescribeGroups(ctx, m.opt.Group)
 	if err != nil {
-		return nil, fmt.Errorf("kafka: group %s: %w", m.opt.Group, err)
+		return nil, fmt.Errorf("kafka: group %s: %w", m.opt.Group, explain(err))
 	}
 	g := groups[m.opt.Group]
 	if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-		return nil, fmt.Errorf("kafka: group %s: %w", m.opt.Group, g.Err)
+		return nil, fmt.Errorf("kafka: group %s: %w", m.opt.Group, explain(g.Err))
 	}
 	own := ""
 	if m.cl != nil {
@@ -204,7 +219,7 @@ func (m *Member) await(ctx context.Context) error {
 	case <-ctx.Done():
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return fmt.Errorf("kafka: joining group %s: %w", m.opt.Group, errors.Join(m.why, ctx.Err()))
+		return fmt.Errorf("kafka: joining group %s: %w", m.opt.Group, explain(errors.Join(m.why, ctx.Err())))
 	}
 	others, err := m.others(ctx, m.adm)
 	if err != nil {
@@ -270,7 +285,7 @@ func (m *Member) Err() error {
 	case m.why == nil:
 		return fmt.Errorf("kafka: group %s: %w", m.opt.Group, ErrLost)
 	}
-	return fmt.Errorf("kafka: group %s: %w: %w", m.opt.Group, ErrLost, m.why)
+	return fmt.Errorf("kafka: group %s: %w: %w", m.opt.Group, ErrLost, explain(m.why))
 }
 
 // Metadata is what a transaction has to say so that its offsets are fenced.
@@ -295,7 +310,7 @@ func (m *Member) Committed(ctx context.Context) (map[string]map[int32]Committed,
 				return nil, fmt.Errorf("kafka: offsets of group %s: %w: %w", m.opt.Group, err, ctx.Err())
 			}
 		case err != nil:
-			return nil, fmt.Errorf("kafka: offsets of group %s: %w", m.opt.Group, err)
+			return nil, fmt.Errorf("kafka: offsets of group %s: %w", m.opt.Group, explain(err))
 		}
 		out := map[string]map[int32]Committed{}
 		answer.Each(func(o kadm.OffsetResponse) {

@@ -35,6 +35,8 @@ var meaning = map[*kerr.Error]error{
 	kerr.UnknownTopicOrPartition:            ErrFatal,
 	kerr.UnknownTopicID:                     ErrFatal,
 	kerr.InvalidTimestamp:                   ErrFatal,
+	kerr.InvalidSessionTimeout:              ErrFatal,
+	kerr.InconsistentGroupProtocol:          ErrFatal,
 	kerr.PolicyViolation:                    ErrFatal,
 	kerr.InvalidConfig:                      ErrFatal,
 	kerr.ProducerFenced:                     ErrFenced,
@@ -50,6 +52,7 @@ var meaning = map[*kerr.Error]error{
 // hints say what to do about a code, where its name does not.
 var hints = map[*kerr.Error]string{
 	kerr.InvalidTransactionTimeout: "the broker allows shorter transactions only: raise its transaction.max.timeout.ms",
+	kerr.InvalidSessionTimeout:     "the broker allows no such --session-timeout: see its group.min.session.timeout.ms and group.max.session.timeout.ms",
 	kerr.InvalidTimestamp:          "the event time of a result is too far from the broker's clock for the topic: raise message.timestamp.after.max.ms and message.timestamp.before.max.ms of the topic",
 	kerr.UnknownTopicOrPartition:   "the topic is not there (any more)",
 	kerr.UnknownTopicID:            "the topic was deleted and made anew",

@@ -98,12 +98,7 @@ func GroupOffsets(ctx context.Context, o Options, group, topic string, partition
 // span that ends in records of a transaction that was aborted behind it (two producers wrote to the partition at the same time)
 // comes to its end only with the next record or marker.
 func Scan(ctx context.Context, o Options, topic string, of []Span, visit func(*kgo.Record) error) error {
-	from := map[int32]kgo.Offset{}
-	for p, s := range of {
-		if s.Start < s.End {
-			from[int32(p)] = kgo.NewOffset().At(s.Start)
-		}
-	}
+	from := spansFrom(of)
 	if len(from) == 0 {
 		return nil
 	}

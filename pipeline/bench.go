@@ -85,6 +85,9 @@ func newBench(bc BenchConfig) (*bench, error) {
 		bc.Progress = &Progress{}
 	}
 	bc.Progress.phase("prepare")
+	if err := checkStore(bc.Profile.Join); err != nil {
+		return nil, err
+	}
 	c, err := compile(bc.Profile.Join, true)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 		Before: ms(j.Window.Before), After: ms(j.Window.After), Grace: ms(j.Grace), MaxSpread: ms(j.Spread()),
 		Width: ms(j.Width()), Slots: j.State.Buckets, Filter: kind, Summary: true, BatchSize: 4096, Drain: true,
 		Cardinality: cardinalities[j.Cardinality], Probe: probes[j.Probe], Collect: collects[j.Collect.Mode],
-		Early: ms(j.Early), Retract: j.Retract, MaxPending: j.MaxPending,
+		Early: ms(j.Early), Retract: j.Retract, MaxPending: j.MaxPending, NoBodies: j.A.Store == "offset",
 	}
 	if !files {
 		c.core.IdleTimeout, c.core.IdleAdvance = ms(j.IdleTimeout), ms(j.IdleAdvance)
@@ -82,6 +82,15 @@ func compile(j *config.Join, files bool) (*compiled, error) {
 		c.sync = buckets.SyncInterval
 	}
 	return &c, nil
+}
+
+// checkStore refuses what a join without topics cannot do. The error is a *config.Error.
+func checkStore(j *config.Join) error {
+	if j.A.Store != "offset" {
+		return nil
+	}
+	return &config.Error{Faults: []config.Fault{{Key: "a.store", Message: "a.store: offset works with serve only, since files have no offsets to fetch by: " +
+		"set a.store: projection or full"}}}
 }
 
 // What the words of the configuration are in core.

@@ -86,6 +86,9 @@ func newFileJoin(jc JoinConfig) (*fileJoin, error) {
 	if jc.Warn == nil {
 		jc.Warn = func(string, ...any) {}
 	}
+	if err := checkStore(jc.Config); err != nil {
+		return nil, err
+	}
 	c, err := compile(jc.Config, true)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,8 @@ type LoadReport struct {
 	StartedMs  int64   `json:"started_ms"`
 	OfferedPer float64 `json:"offered_per_s"`
 	LagMaxNs   int64   `json:"schedule_lag_max_ns"`
+
+	due func(j int64) time.Time // when B j was meant to be handed over; nil without a rate
 }
 
 // LoadedSide is what was written of a side.
@@ -275,6 +277,11 @@ func (l *load) scheduled(j int64) (n int64) {
 	return n
 }
 
+// dueAt is when B j is meant to come.
+func (l *load) dueAt(j int64) time.Time {
+	return l.start.Add(time.Duration(float64(l.scheduled(j)) / l.Rate * float64(time.Second)))
+}
+
 // await waits until the portion that begins with B j is due.
 func (l *load) await(ctx context.Context, j int64) error {
 	if l.Rate <= 0 {
@@ -284,8 +291,7 @@ func (l *load) await(ctx context.Context, j int64) error {
 		l.history.Wait()
 		l.start = time.Now()
 	})
-	due := l.start.Add(time.Duration(float64(l.scheduled(j)) / l.Rate * float64(time.Second)))
-	wait := time.Until(due)
+	wait := time.Until(l.dueAt(j))
 	for lag := int64(-wait); ; {
 		most := l.lagMax.Load()
 		if lag <= most || l.lagMax.CompareAndSwap(most, lag) {
@@ -310,6 +316,7 @@ func (l *load) report(took time.Duration) *LoadReport {
 		DurationNs: took.Nanoseconds(), OfferedPer: l.Rate, LagMaxNs: l.lagMax.Load()}
 	if l.Rate > 0 {
 		r.StartedMs = l.start.UnixMilli()
+		r.due = l.dueAt
 	}
 	c := l.gen.Config()
 	for s, side := range []*LoadedSide{&r.A, &r.B} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -27,6 +28,10 @@ type ServeConfig struct {
 	Cores        int // for tasks: auto
 	Log          *slog.Logger
 	Status       *Status // told how it goes; may be nil
+	// Trace takes a line of JSON for each batch, and one when the first begins: what was read, and where the time went. nil: none.
+	Trace io.Writer
+	// TraceProfile, with a Trace, is a file for a CPU profile from the first B on; "": none.
+	TraceProfile string
 
 	CommitInterval     time.Duration // how long a batch waits for more while there is little to read
 	BatchRecords       int           // how many records do not wait
@@ -122,11 +127,14 @@ type unit struct {
 	consumer  *kafka.Consumer
 	feed      *liveFeed
 	sink      *kafkaSink
+	bodies    *bodySink // before the sink; nil: A wait with their bodies
 	input     *kafkaInput
 	requests  context.Context // of the sink
 	cancel    context.CancelFunc
 	trimmer   *trimmer
+	lag       *endsWatch
 	reporter  *reporter
+	tracer    *tracer // nil: nobody asked
 	started   time.Time
 }
 
@@ -150,20 +158,29 @@ func (u *unit) open(ctx context.Context) (err error) {
 	if err := u.checkTopics(ctx); err != nil {
 		return err
 	}
-	if err := u.join(ctx); err != nil {
+	// The brokers have answered once: from here on they are waited for.
+	if err := u.patiently(ctx, "joining the group", func() error { return u.join(ctx) }); err != nil {
 		return err
 	}
-	if u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions()); err != nil {
+	err = u.patiently(ctx, "the topics", func() (err error) {
+		u.consumer, err = kafka.NewConsumer(ctx, u.options, u.consumerOptions())
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	u.makeSink()
+	if err := u.makeSink(); err != nil {
+		return err
+	}
 	if err := u.renewProducer(ctx); err != nil {
 		return err
 	}
+	u.Status.set(Restoring)
 	if err := u.openState(ctx); err != nil {
 		return err
 	}
-	u.Status.set(Restoring)
+	u.Status.opened(u)
+	u.lag = u.watchEnds()
 	if err := u.restore(ctx); err != nil {
 		return err
 	}
@@ -202,9 +219,9 @@ func (u *unit) consumerOptions() kafka.ConsumerOptions {
 		}}
 }
 
-func (u *unit) makeSink() {
+func (u *unit) makeSink() error {
 	cfg := u.Config
-	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, member: u.member,
+	s := &kafkaSink{rows: rows{lines: lines{spec: u.c.spec, key: u.c.key}, nulls: u.c.nulls}, ctx: u.requests, log: u.Log, status: u.Status, member: u.member,
 		exactly: cfg.Delivery == "exactly-once", inputs: [2]string{cfg.A.Topic, cfg.B.Topic},
 		topics: [4]string{cfg.Output.Topic, cfg.Topics.Late, cfg.Topics.Dead, cfg.Topics.Unmatched}}
 	s.to = s
@@ -219,6 +236,22 @@ func (u *unit) makeSink() {
 		u.trimmer = newTrimmer(u.changelog, u.trimEvery, u.Log)
 	}
 	u.sink = s
+	return u.fetchBodies()
+}
+
+// fetchBodies has the bodies of A fetched when they come out, with a.store: offset.
+func (u *unit) fetchBodies() error {
+	cfg := u.Config
+	if cfg.A.Store != "offset" {
+		return nil
+	}
+	warnOfRetention(u.Log, u.topics[core.A], cfg.Window.After+cfg.Grace)
+	f, err := kafka.NewFetcher(u.options, cfg.A.Topic, kafka.FetcherOptions{CacheBytes: cfg.FetchCache})
+	if err != nil {
+		return err
+	}
+	u.bodies = newBodySink(u.sink, f, u.c.spec[core.A], cfg.Deleted)
+	return nil
 }
 
 // findEnds finds out where to end.
@@ -235,15 +268,18 @@ func (u *unit) findEnds(ctx context.Context) error {
 		}
 		return nil
 	}
-	ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
-	u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
-	return err
+	return u.patiently(ctx, "where the topics end", func() error {
+		ends, err := u.consumer.EndOffsets(ctx, u.Config.A.Topic, u.Config.B.Topic)
+		u.input.ends = [2]map[int32]int64{ends[u.Config.A.Topic], ends[u.Config.B.Topic]}
+		return err
+	})
 }
 
 // close stops and closes everything, in the order in which things use each other.
 func (u *unit) close() error {
 	var errs []error
 	u.reporter.stop()
+	u.tracer.close()
 	if u.feed != nil {
 		u.feed.Close()
 	}
@@ -253,8 +289,14 @@ func (u *unit) close() error {
 	if u.sink != nil && u.sink.producer != nil {
 		u.closeProducer()
 	}
+	if u.bodies != nil {
+		u.bodies.fetcher.Close()
+	}
 	if u.trimmer != nil {
 		u.trimmer.close()
+	}
+	if u.lag != nil {
+		u.lag.close()
 	}
 	if u.consumer != nil {
 		u.consumer.Close()
@@ -278,6 +320,9 @@ func (u *unit) advice() *advice {
 func (u *unit) counters() results.Counters {
 	c := counters(u.state.engine, u.c, u.sink.book.outputs)
 	c.Oversize = int64(u.sink.book.oversize)
+	if u.bodies != nil {
+		u.bodies.count(&c)
+	}
 	return c
 }
 

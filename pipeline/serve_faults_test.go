@@ -75,7 +75,7 @@ func (s *serveScene) start(sc ServeConfig) (stop func() error) {
 // until waits until the status says what is asked for.
 func (s *serveScene) until(what string, ok func(ServeSnapshot) bool) ServeSnapshot {
 	s.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(20 * time.Second) // before an idle side lets time go on
 	for {
 		snap := s.status.Snapshot()
 		if ok(snap) {

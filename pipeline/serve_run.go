@@ -42,9 +42,20 @@ func (u *unit) openState(ctx context.Context) error {
 		return u.errDrained()
 	}
 	u.input = &kafkaInput{consumer: u.consumer, topics: u.sink.inputs, parts: u.sink.parts}
-	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, u.input.open, u.keepsRecords(),
+	open := func(side core.Side, part int, place int64) (r liveReader, err error) {
+		err = u.patiently(ctx, "where to read", func() error { r, err = u.input.open(side, part, place); return err })
+		return r, err
+	}
+	u.feed = newLiveFeed(u.requests, u.c.spec, u.sink.parts, open, u.keepsRecords(),
 		livePace{Linger: u.CommitInterval, Full: int64(u.BatchRecords)})
-	if err := u.state.start(u.c, u.feed, u.sink); err != nil {
+	if u.Trace != nil && u.tracer == nil {
+		u.tracer = newTracer(u)
+	}
+	var sink core.Sink = u.sink
+	if u.bodies != nil {
+		sink = u.bodies
+	}
+	if err := u.state.start(u.c, watchedFeed{u.feed, u.Status}, sink); err != nil {
 		return err
 	}
 	e := u.state.engine
@@ -199,8 +210,8 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 
 // kept is the engine's Observe.
 func (u *unit) kept(*core.Engine) error {
-	u.Status.change(func(n *ServeSnapshot) { n.Batches++ })
-	u.Status.copy(u)
+	u.Status.batch(u)
+	u.tracer.point()
 	if u.trimmer != nil {
 		u.trimmer.ask(u.sink.book.needed())
 	}
@@ -217,11 +228,15 @@ func (u *unit) run(ctx context.Context) error {
 	u.Log.Info("running", "group", u.Config.Kafka.Group, "delivery", u.Config.Delivery, "tasks", u.tasks, "state", u.StateDir, "batch", e.Batch(),
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
 	u.reporter = startReporter(u.Status, u.Log)
+	u.tracer.point()
 	var tries retries
 	for {
+		u.Status.copy(u)
 		u.Status.set(running)
 		err := u.runUntilLost(ctx)
-		u.Status.copy(u)
+		if !errors.Is(err, core.ErrAborted) { // else it holds what was undone, until the rewind
+			u.Status.copy(u)
+		}
 		switch {
 		case err == nil:
 			return u.drained()
@@ -250,6 +265,7 @@ func (u *unit) run(ctx context.Context) error {
 
 // runUntilLost runs the engine for as long as the group knows this member.
 func (u *unit) runUntilLost(ctx context.Context) error {
+	defer u.Status.rest()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -365,7 +381,10 @@ func (u *unit) closeProducer() {
 func (u *unit) patiently(ctx context.Context, what string, fn func() error) error {
 	for n := 0; ; n++ {
 		err := fn()
-		if err == nil || ctx.Err() != nil || errors.Is(err, kafka.ErrFatal) || errors.Is(err, kafka.ErrOtherMember) {
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil || errors.Is(err, kafka.ErrFatal) || errors.Is(err, kafka.ErrOtherMember) {
 			return err
 		}
 		u.Status.failed(err)

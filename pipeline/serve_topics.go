@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"joinbench/config"
 	"joinbench/kafka"
@@ -35,11 +36,31 @@ func (u *unit) checkTopics(ctx context.Context) (err error) {
 		return err
 	}
 	if made {
-		if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+		if err := u.awaitTopics(ctx); err != nil {
 			return err
 		}
 	}
 	return u.checkChangelog()
+}
+
+// awaitTopics waits until the brokers show all topics: that one is made is said before each of them knows.
+func (u *unit) awaitTopics(ctx context.Context) (err error) {
+	const most, again = 30 * time.Second, 50 * time.Millisecond
+	for deadline := time.Now().Add(most); ; {
+		if u.cluster, err = kafka.Describe(ctx, u.options, u.topicNames()...); err != nil {
+			return err
+		}
+		missing := slices.DeleteFunc(u.topicNames(), func(name string) bool { return u.cluster.Topics[name].Partitions > 0 })
+		if len(missing) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("topic %s was made, and the brokers do not show it after %s", strings.Join(missing, ", "), most)
+		}
+		if err := waitFor(ctx, again); err != nil {
+			return err
+		}
+	}
 }
 
 // topicNames are all topics that are read or written.
@@ -185,6 +206,7 @@ func (u *unit) fingerprint() uint64 {
 	for _, v := range u.Config.Values() {
 		switch k := v.Key; {
 		case strings.HasPrefix(k, "kafka."), strings.HasPrefix(k, "topics."), strings.HasPrefix(k, "output."), k == "delivery", k == "max_pending":
+		case k == "a.deleted", k == "a.fetch_cache", k == "a.keep" && u.Config.A.Store == "offset": // nothing that waits has a body
 		case slices.Contains([]string{"state.dir", "state.memory", "state.filter", "state.sync", "state.tasks"}, k):
 		default:
 			_, _ = fmt.Fprintf(h, "%s=%s\n", k, v.Text)

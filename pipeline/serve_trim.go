@@ -20,11 +20,11 @@ type trimmer struct {
 	done   int64
 }
 
-// trimEvery is long against what a power cut may cost (a second), and short against the time in which buckets go.
-const (
-	trimEvery = 10 * time.Second
-	trimWait  = 30 * time.Second
-)
+// trimEvery is long against what a power cut may cost (a second), and short against the time in which buckets go. A build for crashes
+// may change it.
+var trimEvery = 10 * time.Second
+
+const trimWait = 30 * time.Second
 
 func newTrimmer(c *kafka.Changelog, every time.Duration, log *slog.Logger) *trimmer {
 	t := &trimmer{every: every, to: make(chan int64, 1)}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"joinbench/core"
 	"joinbench/internal/failpoint"
@@ -26,6 +27,7 @@ type kafkaSink struct {
 	rows
 	ctx       context.Context // of requests; ends some time after the one that stops the join
 	log       *slog.Logger
+	status    *Status // told how long Kafka takes
 	producer  *kafka.Producer
 	changelog *kafka.Changelog // nil: none is kept
 	member    *kafka.Member
@@ -41,6 +43,7 @@ type kafkaSink struct {
 	slab     recordSlab
 	text     []byte // of a header
 	object   []byte // of which the key is a field
+	lost     bool   // rows are for the dead letters, for their A is not in its topic any more
 	over     int    // bytes of a group's line that were let go, for it is too large for the topic
 	buffered int    // bytes that may not be acknowledged
 }
@@ -150,9 +153,11 @@ func (b *sinkBook) needed() int64 {
 
 // Settle implements core.Ledger.
 func (s *kafkaSink) Settle(n uint64, changes []core.Change, record []byte) error {
+	began := time.Now()
 	if err := s.settle(n, changes, record); err != nil {
 		return s.aborted(fmt.Errorf("batch %d: %w", n, err))
 	}
+	s.status.settled(time.Since(began))
 	s.slab.reset()
 	s.buffered = 0
 	return nil

@@ -24,6 +24,14 @@ const (
 	oversize     = "oversize" // reason
 )
 
+// lostResults is Results for what goes to the dead-letter topic, if there is one: the A of these are not in their topic any more, and
+// their bodies are left out. It is not counted as output.
+func (s *kafkaSink) lostResults(out *core.Output) error {
+	s.lost = true
+	defer func() { s.lost = false }()
+	return s.Results(out)
+}
+
 // row implements outlet.
 func (s *kafkaSink) row(r *row) error {
 	line := bytes.TrimSuffix(r.line, []byte("\n"))
@@ -38,7 +46,12 @@ func (s *kafkaSink) row(r *row) error {
 	if err != nil {
 		return err
 	}
-	rec.Topic, rec.Timestamp = s.topics[toResults], time.UnixMilli(at)
+	to := toResults
+	if s.lost {
+		to = toDead
+		rec.Headers = append(rec.Headers, kafka.Header{Key: headerReason, Value: []byte(reasonDeleted)})
+	}
+	rec.Topic, rec.Timestamp = s.topics[to], time.UnixMilli(at)
 	around := len(key)
 	for _, h := range rec.Headers {
 		around += headerOverhead + len(h.Key) + len(h.Value)
@@ -47,10 +60,12 @@ func (s *kafkaSink) row(r *row) error {
 		return s.tooLarge(rec, key, size)
 	}
 	rec.Key = s.slab.copy(key)
-	if !r.tombstone {
+	if !r.tombstone || s.lost {
 		rec.Value = s.slab.copy(line)
 	}
-	s.book.outputs++
+	if !s.lost {
+		s.book.outputs++
+	}
 	return s.send(rec, size+around)
 }
 
@@ -70,6 +85,9 @@ func (s *kafkaSink) newRecord(r *row) (*kafka.Record, error) {
 	n := 2
 	if r.group != nil {
 		n += len(r.group.B)
+	}
+	if s.lost {
+		n++
 	}
 	rec := s.slab.record(n + 2) // two more if it is too large
 	for side, e := range [2]*event{r.a, r.b} {

@@ -134,17 +134,23 @@ func (j *outputJudge) read(r *kafka.Record) (l resultLine, ok bool) {
 
 // source reads topic/partition/offset. The record is -1 if there is none that counts, as of an aborted transaction.
 func (j *outputJudge) source(side core.Side, text string) (index int64, ok bool) {
-	rest, offsetText, ok1 := cutLast(text)
-	topic, partText, ok2 := cutLast(rest)
-	part, err1 := strconv.ParseInt(partText, 10, 32)
-	offset, err2 := strconv.ParseInt(offsetText, 10, 64)
-	if !ok1 || !ok2 || err1 != nil || err2 != nil {
+	topic, part, offset, ok := headerPlace(text)
+	if !ok {
 		return -1, false
 	}
 	if p := j.places[side]; topic == p.topic {
-		return p.index(int32(part), offset), true
+		return p.index(part, offset), true
 	}
 	return -1, true
+}
+
+// headerPlace reads the place of a record in a header.
+func headerPlace(text string) (topic string, part int32, offset int64, ok bool) {
+	rest, offsetText, ok1 := cutLast(text)
+	topic, partText, ok2 := cutLast(rest)
+	n, err1 := strconv.ParseInt(partText, 10, 32)
+	offset, err2 := strconv.ParseInt(offsetText, 10, 64)
+	return topic, int32(n), offset, ok1 && ok2 && err1 == nil && err2 == nil
 }
 
 func cutLast(s string) (before, after string, ok bool) {

@@ -8,6 +8,7 @@ type Decoder struct {
 	valid   bool     // the record at hand is one whole valid JSON value
 	scratch []byte
 	seenNow int64 // wall clock in ms when last read
+	again   Rows  // the key of a record that is read again
 }
 
 // NewDecoder makes a decoder for one goroutine.
@@ -46,6 +47,19 @@ func (d *Decoder) append(rows *Rows, rec *Record) Fate {
 	rows.Body = d.appendBody(rows.Body, rec.Value)
 	rows.end(fate, time)
 	return fate
+}
+
+// AppendBodyOf appends the body that Append stores for a record, if that is one with this typed key; false: it is not, or has no
+// body under this spec, and nothing is appended. It is for a record that was read before: its time is not judged again.
+func (d *Decoder) AppendBodyOf(dst []byte, rec *Record, key []byte) ([]byte, bool) {
+	if rec.Damaged || rec.Value == nil || !d.read(rec) {
+		return dst, false
+	}
+	d.again.Reset()
+	if d.appendKey(&d.again, rec) != Accepted || string(d.again.Keys) != string(key) {
+		return dst, false
+	}
+	return d.appendBody(dst, rec.Value), true
 }
 
 // read finds the values that the spec asks for; false is Malformed.

@@ -80,7 +80,7 @@ func TestCompileErrors(t *testing.T) {
 		{with(func(s *SideSpec) { s.Time = "@key" }), `time: neither "@timestamp" nor "arrival", and path "@key", column 1`},
 		{with(func(s *SideSpec) { s.Time = "$.t" }), `time_unit: "" is none of ms, us, ns, s, rfc3339 (needed for time: $.t)`},
 		{with(func(s *SideSpec) { s.Time, s.TimeUnit = "$.t", "min" }), `time_unit: "min" is none of`},
-		{with(func(s *SideSpec) { s.Store = "offset" }), `store: offset is not supported by this build yet (supported: projection, full)`},
+		{with(func(s *SideSpec) { s.Store = "offsets" }), `store: "offsets" is none of projection, full, offset`},
 		{with(func(s *SideSpec) { s.Store = "fulll" }), `store: "fulll" is none of projection, full`},
 		{with(func(s *SideSpec) { s.MaxSkew = -1 }), `max_skew: -1ns is negative`},
 		{with(func(s *SideSpec) { s.Keep = keep("$.a", "a") }), `keep: path "a", column 1`},

@@ -13,7 +13,7 @@ type SideSpec struct {
 	KeyString bool     // key_type: string, so that numbers are keys of their text
 	Time      string   // "@timestamp" (also if empty), "arrival", or a path
 	TimeUnit  string   // for a path: ms, us, ns, s or rfc3339
-	Store     string   // "projection" (also if empty) or "full"
+	Store     string   // "projection" (also if empty), "full", or "offset", which makes bodies as "projection" does
 	Keep      []KeepField
 	Lenient   bool          // validate: lenient
 	MaxSkew   time.Duration // 0 = off (files)
@@ -133,13 +133,11 @@ func (s *Spec) compileTime(side SideSpec) error {
 
 func (s *Spec) compileStore(side SideSpec) error {
 	switch side.Store {
-	case "", "projection":
+	case "", "projection", "offset": // what waits without its body is for whoever stores it
 	case "full":
 		s.full = true
-	case "offset":
-		return errors.New("store: offset is not supported by this build yet (supported: projection, full)")
 	default:
-		return fmt.Errorf("store: %q is none of projection, full", side.Store)
+		return fmt.Errorf("store: %q is none of projection, full, offset", side.Store)
 	}
 	return nil
 }

@@ -17,6 +17,10 @@ type Side struct {
 	Redelivered int64 `json:"redelivered"`
 	Behind      int64 `json:"behind"`
 	Pending     int64 `json:"pending"`
+	// Of a side that waits without its bodies (store: offset), since the process began, batches that were undone included.
+	Fetched        int64 `json:"fetched"`          // records fetched again for their bodies
+	FetchCacheHits int64 `json:"fetch_cache_hits"` // records that were needed again and had been kept
+	Deleted        int64 `json:"deleted"`          // records that were needed and are not in their topic any more
 }
 
 // Fates is the number of records that have a fate. It equals Read unless a record got lost on the way.
@@ -35,6 +39,9 @@ func (s *Side) add(o *Side, sign int64) {
 	s.LateIdle += sign * o.LateIdle
 	s.Redelivered += sign * o.Redelivered
 	s.Behind += sign * o.Behind
+	s.Fetched += sign * o.Fetched
+	s.FetchCacheHits += sign * o.FetchCacheHits
+	s.Deleted += sign * o.Deleted
 }
 
 // Filter counts what the filters of the sealed buckets said, checked against the store.

@@ -45,8 +45,8 @@ func TestCounterNames(t *testing.T) {
 	for _, c := range []struct{ path, names string }{
 		{"", "a b outputs matches unmatched_a unmatched_b early corrected retracted oversize probes lookups lookups_per_probe " +
 			"lookup_reduction vs_arm buckets_consulted buckets_consulted_per_probe filter buckets unvalidated"},
-		{"a", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
-		{"b", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending"},
+		{"a", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending fetched fetch_cache_hits deleted"},
+		{"b", "read accepted null_key bad_key malformed bad_time late late_idle redelivered behind pending fetched fetch_cache_hits deleted"},
 		{"filter", "kind summary bits_per_key bytes_per_row present_queries absent_queries false_positives stale_positives fp_ratio fp_ci95 fp_predicted " +
 			"fp_per_filter filter_queries filter_false_positives false_negatives build_ns build_failed rebuilt"},
 		{"buckets", "open sealed sealed_total dropped_total drop_max_ns spills"},

@@ -59,12 +59,23 @@ func examine(p doctorProbes, dir string, tool Tool) Diagnosis {
 	}
 	out := Diagnosis{Status: CheckOK, Checks: d.checks, Environment: d.e, Tool: tool}
 	normalize(&out)
-	for _, c := range d.checks {
-		if c.Status == CheckBad || c.Status == CheckWarn && out.Status == CheckOK {
-			out.Status = c.Status
+	out.judge()
+	return out
+}
+
+// Add adds checks of something else than the machine.
+func (d *Diagnosis) Add(checks ...Check) {
+	d.Checks = append(d.Checks, checks...)
+	d.judge()
+}
+
+// judge makes the worst of the checks that of all.
+func (d *Diagnosis) judge() {
+	for _, c := range d.Checks {
+		if c.Status == CheckBad || c.Status == CheckWarn && d.Status == CheckOK {
+			d.Status = c.Status
 		}
 	}
-	return out
 }
 
 // diagnosing is an examination on its way.

@@ -223,6 +223,9 @@ func (d *diagnosing) space() {
 		"profile quick writes 0.3 GiB, five million A of 1 KB 6 GiB: free some, or use --dir for another disk")
 }
 
+// FreeBytes is what is free for us where dir is, or would be made; false where the system does not say.
+func FreeBytes(dir string) (int64, bool) { return freeBytes(nearest(dir)) }
+
 func (d *diagnosing) diskSpeed() {
 	speed, err := d.p.disk(d.dir)
 	if err != nil {

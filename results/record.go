@@ -8,7 +8,7 @@ import (
 // Schema names our record; SchemaVersion is a semantic version: a reader accepts every record of its own major version.
 const (
 	Schema        = "joinbench.result"
-	SchemaVersion = "1.2.0"
+	SchemaVersion = "1.3.0"
 )
 
 // Record is one run. Floats are pointers, and nil means that the value was not measured or does not exist; lists are never
@@ -33,6 +33,7 @@ type Record struct {
 	Repetitions   []Repetition `json:"repetitions"` // empty when the measured phase was too short to be cut in ten
 	Drops         []Drop       `json:"drops"`
 	Arms          []Arm        `json:"arms"`
+	Kafka         *Kafka       `json:"kafka"` // null in a run without a broker
 	Thresholds    []Threshold  `json:"thresholds"`
 	Verdict       Verdict      `json:"verdict"`
 }

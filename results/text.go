@@ -18,6 +18,7 @@ func WriteText(w io.Writer, rec *Record, width int, color bool) error {
 	p.matches(rec)
 	p.latency(rec)
 	p.filter(rec)
+	p.kafka(rec.Kafka)
 	p.arms(rec)
 	p.memory(rec)
 	p.steadyState(rec.SteadyState)
@@ -121,7 +122,7 @@ func (p *page) thresholds(rec *Record) {
 
 func (p *page) speed(rec *Record) {
 	c := &rec.Cost
-	if *c == (Cost{}) && rec.Load == nil {
+	if *c == (Cost{}) && rec.Load == nil || rec.Kafka != nil {
 		return
 	}
 	p.title("SPEED")

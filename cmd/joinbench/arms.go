@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -53,13 +54,21 @@ const (
 	armNews   = 4
 )
 
+// inherited is the pipe that a process got from the one that started it, nil if it got none. It looks before it makes a file of
+// the number: the collector closes files that nobody holds, and the number may be another file's of this process.
+func inherited(fd int, name string) *os.File {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), name)
+}
+
 // runArm is the process of one arm.
 func runArm(ctx context.Context, name string) error {
-	orders, news := os.NewFile(armOrders, "orders"), os.NewFile(armNews, "news")
-	for _, f := range []*os.File{orders, news} {
-		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
-			return &usageError{fmt.Errorf("--arm %s is how --arms calls this program: use --arms %s", name, name)}
-		}
+	orders, news := inherited(armOrders, "orders"), inherited(armNews, "news")
+	if orders == nil || news == nil {
+		return &usageError{fmt.Errorf("--arm %s is how --arms calls this program: use --arms %s", name, name)}
 	}
 	return errors.Join(pipeline.RunArm(ctx, orders, news, engines, toolVersion(), processStarted), news.Close())
 }

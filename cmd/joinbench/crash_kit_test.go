@@ -233,7 +233,7 @@ func readHits(path string, start time.Time) (map[string]int, time.Duration, erro
 	for line := range strings.Lines(string(data)) {
 		name, at, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		ns, err := strconv.ParseInt(at, 10, 64)
-		if err != nil || !slices.Contains(failpoint.All(), name) {
+		if err != nil || !slices.Contains(slices.Concat(failpoint.All(), failpoint.Kafka()), name) {
 			return nil, 0, fmt.Errorf("line %q in the log of hits", line)
 		}
 		if hits[name]++; name == failpoint.OutputAfter && ready == 0 {

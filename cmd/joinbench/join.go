@@ -127,18 +127,24 @@ func joinConfig(f *joinFlags) (*config.Join, error) {
 	if f.config == "" {
 		return nil, &usageError{errors.New("-c is missing: name the join's configuration file (see joinbench join -h)")}
 	}
-	data, err := os.ReadFile(f.config)
+	conf, err := readJoin(f.config)
 	if err != nil {
-		return nil, &exitError{results.ExitUsage, fmt.Sprintf("configuration: %v", err)}
-	}
-	conf, err := config.Parse(data, f.config)
-	if err != nil {
-		return nil, err
-	}
-	if err := conf.ApplyEnv(os.Environ()); err != nil {
 		return nil, err
 	}
 	return conf, conf.Validate()
+}
+
+// readJoin reads a configuration and what the environment changes in it; it is not validated.
+func readJoin(path string) (*config.Join, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &exitError{results.ExitUsage, fmt.Sprintf("configuration: %v", err)}
+	}
+	conf, err := config.Parse(data, path)
+	if err != nil {
+		return nil, err
+	}
+	return conf, conf.ApplyEnv(os.Environ())
 }
 
 func originOf(values []config.Value, key string) string {

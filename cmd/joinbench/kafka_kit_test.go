@@ -36,7 +36,11 @@ const (
 // newTopics names topics of a test on a broker; only the output exists. rules are further lines of the join.
 func newTopics(t *testing.T, load, rules string) *topics {
 	t.Helper()
-	b := kafkatest.Start(t)
+	return newTopicsOn(t, kafkatest.Start(t), load, rules)
+}
+
+func newTopicsOn(t *testing.T, b *kafkatest.Broker, load, rules string) *topics {
+	t.Helper()
 	k := &topics{place: newPlace(t), broker: b, a: kafkatest.Name(t) + "-a", b: kafkatest.Name(t) + "-b", out: b.Topic(t, 2)}
 	t.Cleanup(func() { k.remove(t) })
 	join := fmt.Sprintf(smallJoin, k.a, k.b, k.out, strings.Join(b.Addrs, `", "`)) + rules

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"joinbench/config"
+	"joinbench/kafka"
 	"joinbench/pipeline"
 	"joinbench/results"
 )
@@ -32,6 +33,9 @@ type runFlags struct {
 	duration                                                                time.Duration
 	resume, printConfig, json, strict                                       bool
 	arms, arm                                                               string
+	kafka, bare, compression                                                string
+	rounds                                                                  int
+	keep                                                                    bool
 	thresholds                                                              []string
 }
 
@@ -47,6 +51,9 @@ func newRun(s streams) *cobra.Command {
   joinbench run --dir /data/run1                   # then, after kill -9: the same with --resume
   joinbench run --arms fuse16,memory,none          # side by side with a Go map, and with no filter (on the first million B)
   joinbench run --arms fuse8,fuse16,bloom:200k     # another limit of B for one arm; bloom:all for none
+  joinbench run --kafka embedded --profile ci      # through joinbench's own broker: load, serve, verify
+  joinbench run --kafka localhost:9092 --profile kafka                # serve's B a second beside a bare consumer's
+  joinbench run --kafka localhost:9092 --profile kafka --rate 50k/s   # end-to-end latency
   joinbench run --config mine.yaml --print-config`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, &f, s) },
@@ -66,6 +73,10 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.mode, "mode", "", "closed (as fast as it goes; its latency is service only) or open (default: open with --rate)")
 	fl.StringVar(&f.arrival, "arrival", "uniform", "intended times of an open loop: uniform, poisson")
 	fl.StringVar(&f.catchUp, "catch-up", "queue", "B that are due while the join is busy: queue, or drop (what finds a whole batch waiting)")
+	fl.StringVar(&f.kafka, "kafka", "", "through Kafka: load two topics, have serve join them in a process of its own, verify. Brokers (HOST:PORT, with commas), or embedded")
+	fl.IntVar(&f.rounds, "rounds", 3, "with --kafka, turns of a bare consumer of B and of serve")
+	fl.StringVar(&f.compression, "compression", "lz4", "with --kafka, of the input: "+strings.Join(kafka.Compressions, ", "))
+	fl.BoolVar(&f.keep, "keep", false, "with --kafka, keep the topics")
 	fl.StringVar(&f.dir, "dir", "", "data directory, kept afterwards (default a temporary one)")
 	fl.BoolVar(&f.resume, "resume", false, "finish the unfinished run in --dir")
 	fl.StringVar(&f.label, "label", "", "text that the record carries")
@@ -76,13 +87,19 @@ func newRun(s streams) *cobra.Command {
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
 	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
 	fl.StringVar(&f.arm, "arm", "", "")
-	_ = fl.MarkHidden("arm") // it is there
+	fl.StringVar(&f.bare, "bare", "", "")
+	for _, own := range []string{"arm", "bare"} { // how this program calls itself
+		_ = fl.MarkHidden(own) // it is there
+	}
 	return cmd
 }
 
 func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	if f.arm != "" {
 		return runArm(cmd.Context(), f.arm)
+	}
+	if f.bare != "" {
+		return runBare(cmd.Context(), f.bare)
 	}
 	profile, name, err := benchProfile(f)
 	if err != nil {
@@ -104,7 +121,14 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 			return err
 		}
 	}
-	stop, err := startCPUProfile(f.cpuProfile)
+	if f.kafka == "" {
+		for _, flag := range []string{"rounds", "compression", "keep"} {
+			if cmd.Flags().Changed(flag) {
+				return &usageError{fmt.Errorf("--%s is about a run through Kafka: add --kafka", flag)}
+			}
+		}
+	}
+	stop, err := startCPUProfile(when(f.kafka == "", f.cpuProfile))
 	if err != nil {
 		return err
 	}
@@ -125,8 +149,18 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 		}
 		bench = func() (*results.Record, error) { return pipeline.RunArms(cmd.Context(), ac) }
 	}
+	var kc *pipeline.KafkaConfig
+	if f.kafka != "" {
+		if kc, err = kafkaConfig(cmd, f, &bc); err != nil {
+			return err
+		}
+		bench = func() (*results.Record, error) { return pipeline.RunKafka(cmd.Context(), *kc) }
+	}
 	live := startLive(bc.Progress, progress, s)
 	defer live.Stop()
+	if kc != nil {
+		kc.Warn = func(format string, args ...any) { _, _ = fmt.Fprintf(live, "joinbench: "+format+"\n", args...) }
+	}
 	rec, err := bench()
 	live.Stop()
 	stop()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -31,7 +32,10 @@ Kafka has it; the directory follows. One process joins both topics: a second one
 The end. SIGTERM or SIGINT finishes the batch in progress and ends with exit code 0; the next start goes on there. --drain joins
 what the topics hold when it starts, lets out all that waits, and ends: such a group is done, and does not go on.
 
-While brokers cannot be reached, serve waits, and says so in its log.`
+While brokers cannot be reached, serve waits, and says so in its log.
+
+What it is doing is at --http: /status (JSON), /metrics (Prometheus), /readyz (the state is restored, records are joined), /healthz
+(the process is not stuck; brokers that are away are no fault of it). Before the first start: joinbench doctor -c join.yaml.`
 
 const serveExample = `  joinbench broker --topic orders=4 --topic payments=4 --topic joined=4 &        # or your own
   joinbench serve -c join.yaml
@@ -43,8 +47,10 @@ const serveExample = `  joinbench broker --topic orders=4 --topic payments=4 --t
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	config, stateDir, stats                  string
+	trace, traceProfile                      string
 	logFormat, logLevel                      string
-	drain, createTopics, printConfig         bool
+	http                                     string
+	drain, createTopics, printConfig, pprof  bool
 	commit, transaction, session, stopWithin time.Duration
 	batch                                    int
 }
@@ -62,6 +68,8 @@ func newServe(s streams) *cobra.Command {
 	fl.BoolVar(&f.drain, "drain", false, "join what the topics hold now, let out all that waits, and stop")
 	fl.BoolVar(&f.createTopics, "create-topics", false, "make topics that are to be written and are not there, with as many partitions as the inputs have")
 	fl.StringVar(&f.stats, "stats", "", "file for the counters as JSON when serve ends (- is standard error)")
+	fl.StringVar(&f.http, "http", defaultHTTP, "where /metrics, /status, /healthz and /readyz are; empty: nowhere")
+	fl.BoolVar(&f.pprof, "pprof", false, "profiles too, below /debug/pprof/; on a loopback address only")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text, json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn, error")
 	fl.DurationVar(&f.commit, "commit-interval", pipeline.DefaultCommitInterval, "how long a batch waits for more while there is little to read: results are so much later")
@@ -70,6 +78,11 @@ func newServe(s streams) *cobra.Command {
 	fl.DurationVar(&f.session, "session-timeout", pipeline.DefaultSessionTimeout, "after so long the group forgets a process that says nothing; a restart after a crash waits for that, unless kafka.instance is set")
 	fl.DurationVar(&f.stopWithin, "stop-timeout", pipeline.DefaultStopTimeout, "how long the last batch may take once the process is to stop")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
+	fl.StringVar(&f.trace, "trace", "", "")
+	fl.StringVar(&f.traceProfile, "trace-profile", "", "")
+	for _, own := range []string{"trace", "trace-profile"} { // for run --kafka
+		_ = fl.MarkHidden(own) // it is there
+	}
 	return cmd
 }
 
@@ -91,10 +104,25 @@ func runServe(cmd *cobra.Command, f *serveFlags, s streams) error {
 	if err := f.check(); err != nil {
 		return &usageError{err}
 	}
-	counts, err := pipeline.Serve(cmd.Context(), pipeline.ServeConfig{
-		Config: conf, StateDir: f.stateDir, Drain: f.drain, CreateTopics: f.createTopics, Cores: runtime.GOMAXPROCS(0), Log: log,
+	status := &pipeline.Status{}
+	pages, err := f.pages(cmd, conf, status, log)
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
+	sc := pipeline.ServeConfig{
+		Config: conf, Status: status, StateDir: f.stateDir, Drain: f.drain, CreateTopics: f.createTopics, Cores: runtime.GOMAXPROCS(0), Log: log,
 		CommitInterval: f.commit, BatchRecords: f.batch, TransactionTimeout: f.transaction, SessionTimeout: f.session, StopTimeout: f.stopWithin,
-	})
+	}
+	if f.trace != "" {
+		trace, err := os.OpenFile(f.trace, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer trace.Close()
+		sc.Trace, sc.TraceProfile = trace, f.traceProfile
+	}
+	counts, err := pipeline.Serve(cmd.Context(), sc)
 	if err != nil || counts == nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestFaultsAndTheirCodes(t *testing.T) {
 		"complete_on, no path":    {2, with(plainConf + "complete_on: {field: $.s..t, equals: x, emit: pair}\n"), []string{"complete_on.field", "$.s..t"}},
 		"unmatched topic, left":   {2, with(plainConf + "type: left\nunmatched: topic\n"), []string{"unmatched: topic", "leave the key out"}},
 		"table":                   {2, with(strings.Replace(plainConf, "b: {", "b: {kind: table, ", 1)), []string{"b.kind", "not supported"}},
-		"offset store":            {2, with(strings.Replace(plainConf, "a: {", "a: {store: offset, ", 1)), []string{"a.store", "not supported"}},
+		"offset store":            {2, with(strings.Replace(plainConf, "a: {", "a: {store: offset, ", 1)), []string{"a.store", "serve only", "projection"}},
 		"no such filter":          {2, with(strings.Replace(plainConf, "{sync", "{filter: blom, sync", 1)), []string{"state.filter", `did you mean "bloom"`}},
 		"delivery":                {2, with(plainConf + "delivery: exactly-one\n"), []string{"delivery", `did you mean "exactly-once"`}},
 		"repartition":             {2, with(plainConf + "kafka: {repartition: true}\n"), []string{"kafka.repartition", "not supported"}},

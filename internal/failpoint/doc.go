@@ -5,7 +5,7 @@
 //
 //   - A test sets a function with Set; what it returns is the result of the step.
 //   - A build with the tag `failpoints` reads the environment: JOINBENCH_FAILPOINT=journal.after=3 kills the process, as
-//     kill -9 does, at the third Hit of that point, and JOINBENCH_FAILPOINT_LOG names a file that gets a line for each Hit
+//     kill -9 does, at the third Hit of that point (journal.after=3:stop stops it, until SIGCONT), and JOINBENCH_FAILPOINT_LOG names a file that gets a line for each Hit
 //     of any point: its name and the time in ns. No other build looks at these variables.
 package failpoint
 

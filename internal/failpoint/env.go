@@ -16,15 +16,19 @@ import (
 // The variables of this build. They leave the environment when they have been read: a configuration that is laid over
 // by JOINBENCH_* refuses names that it does not know.
 const (
-	Variable    = "JOINBENCH_FAILPOINT"     // NAME=N: the N-th Hit kills
+	Variable    = "JOINBENCH_FAILPOINT"     // NAME=N: the N-th Hit kills; NAME=N:stop: it stops the process as SIGSTOP does
 	LogVariable = "JOINBENCH_FAILPOINT_LOG" // a file that gets a line for each Hit
 )
+
+// stopReaches is how long SIGSTOP may take to reach this thread.
+const stopReaches = 50 * time.Millisecond
 
 func init() {
 	kill, log := Take(Variable), Take(LogVariable)
 	if kill == "" && log == "" {
 		return
 	}
+	kill, stop := strings.CutSuffix(kill, ":stop")
 	name, at, err := parse(kill)
 	if err != nil {
 		Refuse(err)
@@ -45,11 +49,16 @@ func init() {
 				return err
 			}
 		}
-		if hit == name && hits.Add(1) == at {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // the signal is on its way: nothing more happens here
+		if hit != name || hits.Add(1) != at {
+			return nil
 		}
-		return nil
+		if stop {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			time.Sleep(stopReaches) // which passes while the process is stopped
+			return nil
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way: nothing more happens here
 	})
 }
 
@@ -60,7 +69,7 @@ func parse(text string) (name string, at int64, err error) {
 	name, count, _ := strings.Cut(text, "=")
 	at, err = strconv.ParseInt(count, 10, 64)
 	if known := slices.Concat(All(), Kafka()); err != nil || at < 1 || !slices.Contains(known, name) {
-		err = fmt.Errorf("%s=%s: want NAME=N with N from 1 and one of %s", Variable, text, strings.Join(known, " "))
+		err = fmt.Errorf("%s=%s: want NAME=N or NAME=N:stop with N from 1 and one of %s", Variable, text, strings.Join(known, " "))
 	}
 	return name, at, err
 }

@@ -4,7 +4,7 @@
 //
 //   - by default kfake inside the test's process: it is there at once, and its faults can be planted (Fake);
 //   - with Process a broker in a process of its own (what `joinbench broker --data` is), which can be killed, stopped and started
-//     again on the same port with the same data;
+//     again on the same port with the same data; Apache is the same with an Apache Kafka;
 //   - with JOINBENCH_TEST_KAFKA=host:port[,host:port…] in the environment an Apache Kafka that runs there (`make test-kafka`), instead of
 //     the first. It is shared by many tests: topics have names of their own and are deleted at the end of the test.
 //
@@ -37,6 +37,7 @@ type Broker struct {
 
 	fake    *kfake.Cluster
 	process *process
+	apache  *apache
 	client  *kgo.Client
 	admin   *kadm.Client
 }
@@ -46,6 +47,7 @@ type Option func(*choice)
 
 type choice struct {
 	process bool
+	apache  bool
 	fake    bool
 	opts    []kfake.Opt
 }
@@ -67,6 +69,8 @@ func Start(t testing.TB, options ...Option) *Broker {
 	}
 	b := &Broker{}
 	switch real := os.Getenv(Env); {
+	case c.apache:
+		b.apache, b.Addrs = startApache(t)
 	case c.process:
 		b.process = startProcess(t)
 		b.Addrs = []string{b.process.addr}
@@ -100,6 +104,9 @@ func (b *Broker) connect(t testing.TB) {
 
 // Real says whether the broker is an Apache Kafka.
 func (b *Broker) Real() bool { return b.fake == nil && b.process == nil }
+
+// Mortal says whether the broker is the test's own, in a process that Kill, Stop and Restart are for.
+func (b *Broker) Mortal() bool { return b.process != nil || b.apache != nil }
 
 // Fake is the broker inside this process, for planting faults; nil if the broker is another.
 func (b *Broker) Fake() *kfake.Cluster { return b.fake }

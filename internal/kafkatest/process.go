@@ -101,6 +101,10 @@ func (b *Broker) own(t testing.TB) *process {
 // Kill ends the broker's process with SIGKILL; Restart starts it again.
 func (b *Broker) Kill(t testing.TB) {
 	t.Helper()
+	if b.apache != nil {
+		b.apache.kill(t)
+		return
+	}
 	p := b.own(t)
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -113,12 +117,20 @@ func (b *Broker) Kill(t testing.TB) {
 // Stop ends the broker's process cleanly; Restart starts it again.
 func (b *Broker) Stop(t testing.TB) {
 	t.Helper()
+	if b.apache != nil {
+		b.apache.run(t, "stop")
+		return
+	}
 	b.own(t).stop(t)
 }
 
 // Restart starts a broker that was killed or stopped, on the same port with the same data.
 func (b *Broker) Restart(t testing.TB) {
 	t.Helper()
+	if b.apache != nil {
+		b.apache.run(t, "start")
+		return
+	}
 	if b.process == nil || b.process.cmd != nil {
 		t.Fatal("Restart is for a broker with a process of its own that has ended")
 	}

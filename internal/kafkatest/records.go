@@ -2,8 +2,10 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -117,7 +119,7 @@ func (b *Broker) Starts(t testing.TB, topic string) map[int32]int64 {
 	return offsets
 }
 
-// Committed are a group's offsets in a topic; partitions without one are not in it.
+// Committed are a group's offsets in a topic; partitions without one are not in it, nor is a group that nobody knows.
 func (b *Broker) Committed(t testing.TB, group, topic string) map[int32]int64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -125,6 +127,9 @@ func (b *Broker) Committed(t testing.TB, group, topic string) map[int32]int64 {
 	listed, err := b.admin.FetchOffsets(ctx, group)
 	if err == nil {
 		err = listed.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) { // nobody was in it yet
+		return nil
 	}
 	if err != nil {
 		t.Fatalf("offsets of group %s: %v", group, err)

@@ -30,10 +30,11 @@ var allowed = map[string][]string{
 	"kafka":      {"projection"},
 	"capture":    {"projection"},
 	"broker":     {},
+	"ops":        {"config", "kafka", "projection", "results"},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
 		"projection", "results"},
 	"cmd/joinbench": {"baseline", "broker", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
-		"pipeline", "projection", "results"},
+		"ops", "pipeline", "projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
 	"internal/oracle":    {}, // for tests alone
@@ -46,6 +47,7 @@ var allowed = map[string][]string{
 
 // inTests is what the tests of a package may import besides.
 var inTests = map[string][]string{
+	"ops":           {"internal/kafkatest"},
 	"baseline":      {"internal/leak"},
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},

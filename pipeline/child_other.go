@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package pipeline
+
+import "syscall"
+
+// dieWithParent does nothing: this system does not tell children that their parent is gone.
+func dieWithParent(*syscall.SysProcAttr) {}
