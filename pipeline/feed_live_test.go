@@ -283,7 +283,7 @@ func TestLiveFeedWaits(t *testing.T) {
 		}
 		got += c.N
 	}
-	took(false, -1) // the last one was large, and did not come to the end
+	took(false, -1)                // the last one was large, and did not come to the end
 	for got := 1006; got < 1007; { // the last one was put while the large batch was read, or is on its way
 		c, err := f.Next(core.A, 0)
 		if err != nil && !errors.Is(err, core.ErrNotYet) {
