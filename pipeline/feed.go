@@ -114,6 +114,14 @@ func newFeed(ctx context.Context, specs [2]*projection.Spec, parts [2][]core.Par
 	return f
 }
 
+// roomFor gives each partition of a side room for so many decoded chunks, and the engine's batch for as many more. Before any is
+// started.
+func (f *feed) roomFor(side core.Side, chunks int) {
+	for _, p := range f.parts[side] {
+		p.ready, p.free = make(chan *feedChunk, chunks), make(chan *feedChunk, 2*chunks+2)
+	}
+}
+
 // Partitions implements core.Source.
 func (f *feed) Partitions(side core.Side) []core.Partition {
 	var out []core.Partition

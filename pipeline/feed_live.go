@@ -54,6 +54,8 @@ type liveFeed struct {
 	handed  int64     // rows since the last Await
 	last    time.Time // when it returned
 	timer   *time.Timer
+
+	chunkBytes int // when a chunk is full that has few, but long, rows
 }
 
 // livePart is one partition.
@@ -66,8 +68,9 @@ type livePart struct {
 	asked   bool         // Next had nothing; the engine's
 }
 
-// chunkBytes is when a chunk is full that has few, but long, rows.
-const chunkBytes = 4 << 20
+// aheadBytes is about what all partitions may hold decoded in chunks that wait. Rows of a hundred bytes never come near it: they are
+// bounded by the batch.
+const aheadBytes = 128 << 20
 
 func newLiveFeed(ctx context.Context, specs [2]*projection.Spec, parts [2][]core.Partition, open openLive, keepRaw bool, pace livePace) *liveFeed {
 	l := &liveFeed{ctx: ctx, open: open, specs: specs, parts: parts, keepRaw: keepRaw, pace: pace,
@@ -93,6 +96,7 @@ func (l *liveFeed) Start(side core.Side, part int, place int64) error {
 func (l *liveFeed) begin() error {
 	f := newFeed(l.ctx, l.specs, l.parts, nil, false, l.keepRaw)
 	f.arrived = make(chan struct{}, 1)
+	l.makeRoom(f)
 	l.run, l.live, l.handed, l.last = f, [2][]*livePart{}, 0, time.Time{}
 	for s, list := range f.parts {
 		for i, p := range list {
@@ -107,6 +111,23 @@ func (l *liveFeed) begin() error {
 		}
 	}
 	return nil
+}
+
+// makeRoom lets the partitions of each side decode one batch ahead while the engine is at another one, of which a commit is the larger
+// part: with three chunks of each, as files have it, a batch of four partitions ended at 16,384 records and the decoders
+// stood still during every commit.
+func (l *liveFeed) makeRoom(f *feed) {
+	parts, most := 0, 0
+	for s, list := range f.parts {
+		if len(list) == 0 {
+			continue
+		}
+		share := (int(l.pace.Full) + len(list) - 1) / len(list)
+		chunks := max(chunksAhead, (share+f.size-1)/f.size)
+		f.roomFor(core.Side(s), chunks)
+		parts, most = parts+len(list), max(most, chunks)
+	}
+	l.chunkBytes = aheadBytes / max(1, parts*(most+1))
 }
 
 // Close ends the decoders and waits for them. A feed that is closed can be started again.
@@ -144,7 +165,7 @@ func (l *liveFeed) decode(f *feed, p *livePart, r liveReader) {
 			p.err = err
 			return
 		}
-		full := p.add(f, raw.recs[:n], r, dec)
+		full := p.add(f, raw.recs[:n], r, dec, l.chunkBytes)
 		<-l.busy
 		raw.arena = raw.arena[:0]
 		if full != nil {
@@ -187,7 +208,7 @@ func (p *livePart) detach() *feedChunk {
 }
 
 // add decodes the records of one read, and returns the chunk if it is full then.
-func (p *livePart) add(f *feed, recs []projection.Record, r reader, dec *projection.Decoder) (full *feedChunk) {
+func (p *livePart) add(f *feed, recs []projection.Record, r reader, dec *projection.Decoder, chunkBytes int) (full *feedChunk) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.partial
@@ -271,8 +292,8 @@ func (l *liveFeed) Done(c *core.Chunk) {
 	}
 }
 
-// Await implements core.LiveSource. A batch that follows one begins when there is enough for it, or when it has lingered; when
-// the last one was large there is more where that came from, and the next does not wait.
+// Await implements core.LiveSource. A batch that follows one begins when there is enough for it, or when it has lingered. When the last
+// one was so large that it left something, the next does not wait.
 func (l *liveFeed) Await(ctx context.Context, idle bool, most time.Duration) error {
 	if l.run == nil {
 		if err := l.begin(); err != nil {
@@ -304,11 +325,11 @@ func (l *liveFeed) Await(ctx context.Context, idle bool, most time.Duration) err
 	return nil
 }
 
-// patience is how long the batch may still wait for more.
+// patience is how long the batch may still wait for more: not at all for a partition that has no room for it.
 func (l *liveFeed) patience(idle bool, now time.Time) time.Duration {
-	rows, over := l.arrived()
+	rows, enough, left := l.arrived()
 	switch {
-	case over || rows >= l.pace.Full || !idle && l.handed >= l.pace.Full:
+	case enough || rows >= l.pace.Full || left && !idle && l.handed >= l.pace.Full:
 		return 0
 	case idle && rows == 0:
 		return time.Hour
@@ -316,17 +337,21 @@ func (l *liveFeed) patience(idle bool, now time.Time) time.Duration {
 	return l.last.Add(l.pace.Linger).Sub(now)
 }
 
-// arrived is how many rows there are of partitions that had nothing, and whether one of them is over.
-func (l *liveFeed) arrived() (rows int64, over bool) {
+// arrived is how many rows there are of partitions that had nothing, and whether one of them is over, or has no room for more; and
+// whether there are others, which may have rows that the last batch left. (Or the engine holds them back: then the last batch was not
+// full, or the next one is not.)
+func (l *liveFeed) arrived() (rows int64, enough, left bool) {
 	for _, side := range l.live {
 		for _, p := range side {
-			if p.asked {
-				rows += p.avail.Load()
-				over = over || p.over.Load()
+			if !p.asked {
+				left = true
+				continue
 			}
+			rows += p.avail.Load()
+			enough = enough || p.over.Load() || len(p.ready) == cap(p.ready)
 		}
 	}
-	return rows, over
+	return rows, enough, left
 }
 
 // wait waits for a chunk, at most so long.

@@ -275,6 +275,7 @@ func TestLiveFeedWaits(t *testing.T) {
 	f.pace.Linger = time.Hour
 	pipes[0].put(1000, nil)
 	took(false, -1) // would wait for an hour
+	pipes[0].put(1, nil)
 	for got := 0; got < 1000; {
 		c, err := f.Next(core.A, 0)
 		if err != nil {
@@ -282,13 +283,59 @@ func TestLiveFeedWaits(t *testing.T) {
 		}
 		got += c.N
 	}
-	nothing()
-	took(false, -1) // the last one was large
+	took(false, -1)                // the last one was large, and did not come to the end
+	for got := 1006; got < 1007; { // the last one was put while the large batch was read, or is on its way
+		c, err := f.Next(core.A, 0)
+		if err != nil && !errors.Is(err, core.ErrNotYet) {
+			t.Fatal(err)
+		}
+		if c != nil {
+			got = int(c.Offset[c.N-1]) + 1
+		}
+	}
 	nothing()
 	pipes[0].put(0, io.EOF)
 	took(false, -1)
 	if c, err := f.Next(core.A, 0); c != nil || err != nil {
 		t.Errorf("at the end: %v, %v", c, err)
+	}
+}
+
+// TestLiveFeedReadsAhead: as much is decoded ahead as makes a batch, be it of all partitions or of one that alone has something; so
+// none waits to be full that never can be.
+func TestLiveFeedReadsAhead(t *testing.T) {
+	const parts, full = 4, 16 * chunkRecords
+	for _, busy := range []int{parts, 1} {
+		f, pipes := liveKit(t, parts, false, livePace{Linger: time.Hour, Full: full})
+		for _, p := range pipes[:busy] {
+			p.put(5*full, nil)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		last := full
+		for b := range 4 {
+			if err := f.Await(ctx, false, -1); err != nil {
+				t.Fatalf("%d of %d partitions have records: batch %d: %v", busy, parts, b, err)
+			}
+			got := 0
+			for i := range parts {
+				for got < full {
+					c, err := f.Next(core.A, i)
+					if errors.Is(err, core.ErrNotYet) {
+						break
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					got += c.N
+				}
+			}
+			if want := full / parts; last < full && got < want {
+				t.Errorf("%d of %d partitions have records: batch %d has %d, and %d could be read ahead", busy, parts, b, got, want)
+			}
+			last = got
+		}
+		cancel()
+		f.Close()
 	}
 }
 
