@@ -208,8 +208,22 @@ func (u *unit) checkOffsets(ctx context.Context) error {
 	return nil
 }
 
+// sizeBatches makes batches small while buckets are asked without their filters, as after a start on local state: each B reads every
+// bucket of its window then, and the first B of a large batch would wait for all of its reads (recoveryBatch). With 5 million A that
+// wait a batch of 32,768 B took 1.6 s, and the first B came 4.5 s after the start.
+func (u *unit) sizeBatches(e *core.Engine) {
+	small := min(u.BatchRecords, recoveryBatch)
+	u.c.core.BatchSize = u.BatchRecords
+	if e.Levels(false).Unfiltered > 0 {
+		u.c.core.BatchSize = small
+	}
+}
+
 // kept is the engine's Observe.
-func (u *unit) kept(*core.Engine) error {
+func (u *unit) kept(e *core.Engine) error {
+	if u.c.core.BatchSize < u.BatchRecords {
+		u.sizeBatches(e)
+	}
 	u.Status.batch(u)
 	u.tracer.point()
 	if u.trimmer != nil {
@@ -228,6 +242,7 @@ func (u *unit) run(ctx context.Context) error {
 	u.Log.Info("running", "group", u.Config.Kafka.Group, "delivery", u.Config.Delivery, "tasks", u.tasks, "state", u.StateDir, "batch", e.Batch(),
 		"started_in", time.Since(u.started).Round(time.Millisecond), "join", u.Config.Brief())
 	u.reporter = startReporter(u.Status, u.Log)
+	u.sizeBatches(e)
 	u.tracer.point()
 	var tries retries
 	for {
