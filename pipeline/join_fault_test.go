@@ -89,6 +89,8 @@ func TestJoinBearsFaultsAnywhere(t *testing.T) {
 					switch {
 					case strings.HasPrefix(point, "commit.") && v.tasks == 1, strings.HasPrefix(point, "cut."):
 						continue // one task has no commit of its own; the journal here is too short to be cut
+					case hits == 0 && !v.inline && strings.HasPrefix(point, "mark."):
+						continue // a helper that gets no time has sealed nothing before all is dropped
 					case hits == 0:
 						t.Errorf("%s is never reached", point)
 						continue
