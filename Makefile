@@ -59,6 +59,7 @@ crash-kafka: ## kill serve, stop it, kill its broker, delete its state (CRASH='-
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }
 	@$(ENV) $(GO) vet $(PKGS)
+	@$(ENV) GOFLAGS="-tags=crash,failpoints,grocksdb_no_link -buildvcs=false" $(GO) vet $(PKGS)
 	@$(ENV) $(GO) tool staticcheck $(PKGS)
 	@CGO_ENABLED=0 GOARCH=arm64 $(GO) vet $$($(GO) list $(PKGS))
 	@$(ENV) scripts/vulncheck.sh $(GO) $(PKGS)

@@ -23,18 +23,18 @@ var (
 // membership lasts, kills its broker and deletes its directory, over random workloads and joins, and holds the output topic against
 // the truth. Run by `make crash-kafka`.
 func TestCrashKafka(t *testing.T) {
-	(&kafkaRun{kafkaCampaign: newKafkaCampaign(t)}).run(*crashFaults, *crashRandom, *crashEach)
+	(&crashRun{kafkaCampaign: newKafkaCampaign(t)}).run(*crashFaults, *crashRandom, *crashEach)
 }
 
-// kafkaRun is a campaign over as many scenes as it takes.
-type kafkaRun struct {
+// crashRun is a campaign over as many scenes as it takes.
+type crashRun struct {
 	*kafkaCampaign
 	next int // scene
 }
 
 // run goes through scenes until there are so many faults of each kind of delivery, so many kills at random moments and so many at each
 // point.
-func (c *kafkaRun) run(faults, random, each int) {
+func (c *crashRun) run(faults, random, each int) {
 	workers := min(runtime.GOMAXPROCS(0), 4)
 	if *crashApache {
 		c.shared, workers = kafkatest.Start(c.t, kafkatest.Apache()), 1 // or one scene would kill the other's broker
@@ -64,7 +64,7 @@ func (c *kafkaRun) run(faults, random, each int) {
 }
 
 // more hands out the number of the next scene.
-func (c *kafkaRun) more(faults, random, each int) (int, bool) {
+func (c *crashRun) more(faults, random, each int) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	enough := true
