@@ -51,6 +51,7 @@ type Load struct {
 	// 0 = as soon as it is there.
 	SwapAfter  int
 	Thresholds []string // limits of the record's metrics; read by package results
+	Limits     []string // how much worse than a baseline a metric may be; read by package compare
 }
 
 // DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
@@ -103,6 +104,7 @@ func loadLeaves(l *Load) []leaf {
 			return n, nil
 		}, func(n uint64) string { return strconv.FormatUint(n, 10) }),
 		thresholdsLeaf("load.thresholds", &l.Thresholds),
+		thresholdsLeaf("load.limits", &l.Limits),
 	}
 }
 

@@ -14,11 +14,12 @@ import (
 
 // Task joins one part of the keys. One goroutine at a time calls it; between batches that is the engine's.
 type Task struct {
-	cfg   *Config
-	hash  func(key []byte) uint64 // nil: xxh3
-	ring  *buckets.Ring
-	rings *buckets.Rings // ring, and those that share its store: what the task commits and closes
-	set   *fusefilter.Set
+	cfg    *Config
+	hash   func(key []byte) uint64 // nil: xxh3
+	ring   *buckets.Ring
+	askCPU AskCPU
+	rings  *buckets.Rings // ring, and those that share its store: what the task commits and closes
+	set    *fusefilter.Set
 	// index of the rows in arenas, by slot, and of those that are being written as a run; nil where there are none.
 	index   [buckets.MaxSlots]*fusefilter.OpenIndex
 	part    [buckets.MaxSlots]partIndex
@@ -269,7 +270,7 @@ func (t *Task) ask(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	start := time.Now()
+	start, began := time.Now(), threadNow()
 	t.gather(rows)
 	if err := t.findCandidates(rows); err != nil {
 		return err
@@ -285,6 +286,7 @@ func (t *Task) ask(rows []slice) error {
 		t.stats.Probes += uint64(len(t.hashes))
 	}
 	t.stats.AskTime += time.Since(start)
+	t.askCPU.since(began, len(t.hashes))
 	return nil
 }
 

@@ -33,12 +33,12 @@ var kept []byte // what a test allocates must not be optimised away
 
 // What the runtime counts between two readings is what was done between them.
 func TestHeapReading(t *testing.T) {
-	before := readHeap()
+	before := readHeap([2]uint64{})
 	for range 100 {
 		kept = make([]byte, 1<<16)
 	}
 	runtime.GC()
-	after := readHeap()
+	after := readHeap([2]uint64{})
 	var c results.Cost
 	after.since(&before, 100, &c)
 	if c.AllocBytesPerProbe == nil || *c.AllocBytesPerProbe < 1<<16 || *c.AllocBytesPerProbe > 4<<16 || *c.AllocsPerProbe < 1 {

@@ -22,6 +22,7 @@ type meter struct {
 
 	phases   []results.Phase
 	samples  samples
+	watched  [2]uint64 // objects and bytes that sampling has allocated
 	gaps     gaps
 	rotation rotation
 	settled  uint64    // B that had asked when the last settling ended
@@ -54,6 +55,7 @@ type reading struct {
 	waited        time.Duration // for records
 	made          time.Duration // of decoders at work
 	cpu           time.Duration
+	askCPU        core.AskCPU
 	heap          heapReading
 }
 
@@ -83,10 +85,10 @@ func (m *meter) read(e *core.Engine, deep bool) reading {
 	r := reading{at: m.now(), read: [2]uint64{c.Read(core.A), c.Read(core.B)}, probes: c.Tasks.Probes,
 		lookups: c.Tasks.Lookups, stored: c.Tasks.Stored, waited: m.b.source.waited, made: m.b.feed.making(),
 		sealed: c.Tasks.SealedTotal, dropped: c.Tasks.DroppedTotal,
-		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime}
+		onA: c.Tasks.StoreTime, onB: c.Tasks.AskTime, off: c.Tasks.HelperTime, askCPU: e.AskCPU()}
 	if deep {
 		r.cpu, _ = results.CPUTime() // zero where it is not known, and then not reported
-		r.heap = readHeap()
+		r.heap = readHeap(m.watched)
 	}
 	return r
 }
@@ -141,7 +143,10 @@ func (m *meter) observe(e *core.Engine) error {
 	}
 	m.rotation.going = l.Rotating > 0
 	if m.samples.due(now) {
+		objects, bytes := heapCount()
 		m.sample(e, now)
+		o, b := heapCount()
+		m.watched[0], m.watched[1] = m.watched[0]+o-objects, m.watched[1]+b-bytes
 	}
 	m.last = now
 	if m.b.hold != nil {
@@ -243,6 +248,7 @@ func (m *meter) cost(e *core.Engine, f *feed, drops []results.Drop) results.Cost
 	if m.to.cpu > m.from.cpu {
 		c.CPUSPerMillion = ratio((m.to.cpu-m.from.cpu).Seconds()*1e6, float64(m.to.read[core.B]-m.from.read[core.B]))
 	}
+	c.CPUNsPerB = ratio(float64(m.to.askCPU.Time-m.from.askCPU.Time), float64(m.to.askCPU.Probes-m.from.askCPU.Probes))
 	m.to.heap.since(&m.from.heap, probes, &c)
 	return c
 }

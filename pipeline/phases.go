@@ -42,7 +42,7 @@ func (m *meter) settle(e *core.Engine, now reading) error {
 // measure begins the measured phase behind the last batch; now is after the first of the phase.
 func (m *meter) measure(now reading) {
 	m.last.cpu, _ = results.CPUTime()
-	m.last.heap = readHeap()
+	m.last.heap = readHeap(m.watched)
 	m.from = m.last
 	m.turn("measure", m.last)
 	if m.b.Duration > 0 && m.b.pace == nil && !m.b.gen.wasCut() {

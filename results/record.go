@@ -120,7 +120,10 @@ type Storage struct {
 // byte counts are peaks, each at its own moment. ArenaBytes (the rows of open buckets), FilterBytes and IndexBytes (of open
 // buckets, and the hashes that summaries are made of) lie in the Go heap, RocksDBBytes is what RocksDB accounts for.
 type Cost struct {
-	NsPerB           *float64 `json:"ns_per_b"`
+	NsPerB *float64 `json:"ns_per_b"`
+	// CPUNsPerB is CPU time of the tasks' threads while B asked, without commits and what is done between batches; null where
+	// threads have no clock.
+	CPUNsPerB        *float64 `json:"cpu_ns_per_b"`
 	NsPerA           *float64 `json:"ns_per_a"`
 	BackgroundNsPerA *float64 `json:"background_ns_per_a"` // sealing and filters, beside the task's goroutine
 	UnitNs           *float64 `json:"unit_ns"`

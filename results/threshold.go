@@ -165,6 +165,13 @@ var boundUnits = map[unitKind]map[string]float64{
 	unitNone: {"k": 1e3, "M": 1e6, "G": 1e9, "%": 0.01, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9, "/s": 1},
 }
 
+// ParseBound reads a value of the metric with the units that thresholds take: 5ms, 600MiB, 2M, 0.05%.
+func (m Metric) ParseBound(text string) (float64, error) { return parseBound(text, unitOf(m)) }
+
+// IsTime and IsBytes tell the metric's unit by its name.
+func (m Metric) IsTime() bool  { return unitOf(m) == unitNs }
+func (m Metric) IsBytes() bool { return unitOf(m) == unitBytes }
+
 var boundForm = regexp.MustCompile(`^([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*)$`)
 
 func parseBound(text string, kind unitKind) (float64, error) {

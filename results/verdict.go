@@ -15,6 +15,7 @@ const (
 	StatusInvalid      = "invalid"      // 3: what was measured is not the join
 	StatusRegression   = "regression"   // 5
 	StatusThreshold    = "threshold"    // 99
+	StatusIncomparable = "incomparable" // 6, as inconclusive
 	StatusInconclusive = "inconclusive" // 6
 	StatusWarning      = "warning"
 )
@@ -45,6 +46,7 @@ var ranked = []struct {
 	{StatusInvalid, ExitInvalid},
 	{StatusRegression, ExitRegression},
 	{StatusThreshold, ExitThreshold},
+	{StatusIncomparable, ExitInconclusive},
 	{StatusInconclusive, ExitInconclusive},
 }
 
@@ -66,6 +68,12 @@ func Judge(rec *Record, found ...Finding) Verdict {
 	}) {
 		all = append(all, Finding{Status: StatusInterrupted, Reason: "the run did not come to its end"})
 	}
+	return Weigh(all)
+}
+
+// Weigh makes one verdict of findings: the status is that of the most serious one. It is Judge without a record, for who
+// judges several.
+func Weigh(all []Finding) Verdict {
 	v := Verdict{Status: StatusOK, Reasons: []string{}, Warnings: []string{}}
 	for _, r := range ranked {
 		for _, f := range all {

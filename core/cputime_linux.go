@@ -1,0 +1,16 @@
+package core
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadNow reads the clock of the calling thread: two system calls, a third of a microsecond.
+func threadNow() threadMoment {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+		return threadMoment{}
+	}
+	return threadMoment{time.Duration(ts.Nano()), unix.Gettid()}
+}
