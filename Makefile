@@ -13,7 +13,7 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DIRTY := $(shell test -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" && echo false || echo true)
 LDFLAGS := -X main.commit=$(COMMIT) -X main.dirty=$(DIRTY)
 
-.PHONY: build run test test-short race crash crash-kafka lint bench fuzz soak mutants steady recovery liveview rocksdb env clean help kafka kafka-stop test-kafka versus-kafka image-check FORCE
+.PHONY: build run test test-short race crash crash-kafka lint bench fuzz soak mutants steady recovery liveview gate baseline gate-proof rocksdb env clean help kafka kafka-stop test-kafka versus-kafka image-check FORCE
 
 build: $(BIN) ## bin/joinbench (the default)
 
@@ -86,6 +86,20 @@ recovery: build ## kill -9 with 5 M waiting, resumed, held against its limits (r
 	@mkdir -p results
 	@$(ENV) CLAIM_RECOVERY=recovery CLAIM_BIN=$(CURDIR)/$(BIN) CLAIM_DIR=$(CURDIR)/results \
 		$(GO) test -count=1 -v -timeout 0 -run '^TestRecovery$$' ./cmd/joinbench
+
+BASELINE = .ci/baseline.json
+gate: build ## profile ci against the counts of the last release, which .ci/baseline.json has
+	@mkdir -p results
+	@$(BIN) run --profile ci --progress none --out results/ci.json > /dev/null
+	@$(BIN) compare $(BASELINE) results/ci.json --skip-time --limit memory=25%
+
+baseline: build ## record .ci/baseline.json anew, when counts change on purpose
+	@$(BIN) run --profile ci --progress none --label baseline --out $(BASELINE) > /dev/null
+
+PROOF ?= results/gate-proof.ndjson
+ROUNDS ?= 100
+gate-proof: ## the error rates of `ab` itself: A against A, and against A slowed down by 3 to 20 % (ROUNDS=100; goes on where it stopped)
+	@$(ENV) $(GO) run ./internal/gateproof -go $(GO) -data $(PROOF) -rounds $(ROUNDS)
 
 SOAKCASES ?= 500
 soak: ## the metamorphic test with ever new seeds, until it fails or you stop it

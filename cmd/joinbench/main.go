@@ -150,7 +150,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s -h)", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRun(s), newJoin(s), newServe(s), newExplain(s), newBroker(s), newLoad(s), newVerify(s), newReport(s), newVersion(s), newDoctor(s))
+	root.AddCommand(newRun(s), newJoin(s), newServe(s), newExplain(s), newBroker(s), newLoad(s), newVerify(s), newReport(s), newCompare(s), newAB(s), newVersion(s), newDoctor(s))
 	return root
 }
 

@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"loadgen":    {},
 	"results":    {"internal/near"},
 	"config":     {"internal/near"},
+	"compare":    {"results"},
 	"core":       {"buckets", "fusefilter", "internal/failpoint"},
 	"baseline":   {"buckets", "core"},
 	"kafka":      {"projection"},
@@ -33,7 +34,7 @@ var allowed = map[string][]string{
 	"ops":        {"config", "kafka", "projection", "results"},
 	"pipeline": {"buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "internal/near", "kafka", "loadgen",
 		"projection", "results"},
-	"cmd/joinbench": {"baseline", "broker", "buckets", "capture", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
+	"cmd/joinbench": {"baseline", "broker", "buckets", "capture", "compare", "config", "core", "fusefilter", "internal/failpoint", "kafka", "loadgen",
 		"ops", "pipeline", "projection", "results"},
 	"internal/failpoint": {},
 	"internal/leak":      {}, // for tests alone
@@ -41,8 +42,9 @@ var allowed = map[string][]string{
 	"internal/layout":    {},
 	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
-	"deploy":             {}, // a test alone
-	"internal/mutants":   {}, // a program: it plants bugs in the others
+	"deploy":             {},          // a test alone
+	"internal/mutants":   {},          // a program: it plants bugs in the others
+	"internal/gateproof": {"compare"}, // a program: it makes builds that are worse, and has them compared
 }
 
 // inTests is what the tests of a package may import besides.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"joinbench/compare"
+	"joinbench/results"
+)
+
+const abLong = `ab runs two programs by turns on one workload, in an order that is drawn for each pair, until it is clear whether B
+is slower than A by more than the limit, or the budget is spent. Each run is a process of its own.
+
+What is compared is the CPU time of the tasks' threads while B ask, which other work on the machine moves least; with
+--metric cost.ns_per_b it is the time of the clock, divided by the machine's unit that each run measures beside it. Several looks
+at the data do not make a false alarm more likely: each has its own share of an error of 2.5 % in all. Counts decide after one pair.
+All records and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
+
+// abFlags are the flags of ab.
+type abFlags struct {
+	gateFlags
+	profile, config, dir, seed, metric string
+	budget                             time.Duration
+}
+
+func newAB(s streams) *cobra.Command {
+	var f abFlags
+	cmd := &cobra.Command{
+		Use: "ab BIN_A BIN_B", Short: "Run two builds by turns, and decide", Long: abLong,
+		Example: `  joinbench ab bin/old bin/new
+  joinbench ab bin/old bin/new --budget 10m --limit time=2%
+  joinbench ab bin/old bin/new --profile ci --strict -o md=comment.md`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return &usageError{errors.New("ab needs two programs: the base and the build in question (see joinbench ab -h)")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runAB(cmd.Context(), &f, args, s) },
+	}
+	f.bind(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.profile, "profile", "gate", "built-in profile")
+	fl.StringVar(&f.config, "config", "", "profile of your own (a file), instead of --profile")
+	fl.DurationVar(&f.budget, "budget", time.Minute, "time for all runs")
+	fl.StringVar(&f.metric, "metric", "cost.cpu_ns_per_b", "what decides; cost.ns_per_b is the clock's time, divided by the machine's unit")
+	fl.StringVar(&f.seed, "seed", "", "seed of the order of the runs (default: drawn, and printed)")
+	fl.StringVar(&f.dir, "dir", "", "directory for the records and summary.json (default results/ab-<time>-<id>)")
+	return cmd
+}
+
+func runAB(ctx context.Context, f *abFlags, bins []string, s streams) error {
+	opt, outs, err := f.check()
+	if err != nil {
+		return err
+	}
+	ab, err := f.prepare(bins, opt)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(s.err, "ab: %s against %s, seed %d, records in %s\n", bins[1], bins[0], ab.Seed, ab.Dir)
+	ab.Progress = func(p *compare.Pairs) {
+		_, _ = fmt.Fprintf(s.err, "ab: pair %d: %+.2f %%\n", len(p.Logs), 100*p.Logs[len(p.Logs)-1])
+	}
+	c, failed := ab.Run(ctx)
+	if c == nil {
+		return gateError(failed)
+	}
+	if err := writeForm(c, outFile{"json", filepath.Join(ab.Dir, "summary.json")}); err != nil {
+		return errors.Join(failed, err)
+	}
+	told := f.tell(c, outs, s)
+	if failed != nil {
+		return failed
+	}
+	return told
+}
+
+// prepare finds the programs and writes the workload down once for both.
+func (f *abFlags) prepare(bins []string, opt compare.Options) (*compare.AB, error) {
+	if f.budget <= 0 {
+		return nil, &usageError{fmt.Errorf("--budget %s: must be positive", f.budget)}
+	}
+	if _, err := results.ParseMetric(f.metric); err != nil {
+		return nil, &usageError{fmt.Errorf("--metric: %w", err)}
+	}
+	ab := &compare.AB{Metric: f.metric, Names: [2]string{bins[0], bins[1]}, Budget: f.budget, Seed: uint64(rand.Uint32()), Options: opt, Dir: f.dir}
+	if f.seed != "" {
+		if _, err := fmt.Sscan(f.seed, &ab.Seed); err != nil {
+			return nil, &usageError{fmt.Errorf("--seed %q: not a whole number", f.seed)}
+		}
+	}
+	var paths [2]string
+	for i, bin := range bins {
+		path, err := filepath.Abs(bin) // a file here needs no ./ before it
+		if _, missing := os.Stat(path); err == nil && missing != nil {
+			path, err = exec.LookPath(bin)
+		}
+		if err != nil {
+			return nil, &usageError{fmt.Errorf("%s: %w", bin, err)}
+		}
+		paths[i] = path
+	}
+	profile, name, err := benchProfile(&runFlags{profile: f.profile, config: f.config})
+	if err != nil {
+		return nil, err
+	}
+	if ab.Dir == "" {
+		ab.Dir = strings.TrimSuffix(results.DefaultPath("ab", time.Now(), results.NewRunID()), ".json")
+	}
+	if err := os.MkdirAll(ab.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := profile.Print(&text); err != nil {
+		return nil, err
+	}
+	workload := filepath.Join(ab.Dir, name+".yaml")
+	if err := os.WriteFile(workload, text.Bytes(), 0o644); err != nil {
+		return nil, err
+	}
+	ab.Command = func(side int, out string) *exec.Cmd {
+		return exec.Command(paths[side], "run", "--config", workload, "--out", out, "--progress", "none")
+	}
+	return ab, nil
+}

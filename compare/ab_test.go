@@ -1,0 +1,108 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"joinbench/results"
+)
+
+// turns is an AB whose programs leave records that are there already.
+func turns(t *testing.T, base, fresh *results.Record) *AB {
+	t.Helper()
+	dir := t.TempDir()
+	var paths [2]string
+	for i, rec := range []*results.Record{base, fresh} {
+		rec.Cost.CPUNsPerB = new(*rec.Cost.NsPerB)
+		paths[i] = filepath.Join(dir, []string{"base.json", "fresh.json"}[i])
+		if err := results.Write(paths[i], rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &AB{Names: [2]string{"old", "new"}, Dir: t.TempDir(), Metric: "cost.cpu_ns_per_b", Budget: time.Minute, Seed: 1,
+		Command: func(side int, out string) *exec.Cmd { return exec.Command("cp", paths[side], out) }}
+}
+
+// TestTurns: how a comparison of two programs ends, and after how many pairs.
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*results.Record)
+		verdict string
+		pairs   int
+		code    int
+	}{
+		"equal":       {func(*results.Record) {}, Pass, 7, 0},
+		"slower":      {slower(1.2), Regression, 7, 5},
+		"faster":      {slower(0.8), Improvement, 7, 0},
+		"a lookup":    {func(r *results.Record) { r.Join.Lookups++ }, Regression, 0, 5},
+		"allocations": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, Regression, 7, 5},
+		"wrong": {func(r *results.Record) {
+			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
+		}, "incorrect", 0, 4},
+		"other stream": {func(r *results.Record) { r.Run.WorkloadFingerprint = "x" }, Incomparable, 0, 0},
+	} {
+		got, err := turns(t, aRun(t), aRun(t, c.change)).Run(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p := got.Candidates[0].Pairs; got.Verdict != c.verdict || got.ExitCode != c.code || len(p.Logs) != c.pairs {
+			t.Errorf("%s: %s, code %d, %d pairs, want %+v: %v", name, got.Verdict, got.ExitCode, len(p.Logs), c, got.Reasons)
+		}
+	}
+}
+
+// TestTurnsOrder: the order is drawn, and the seed draws the same again.
+func TestTurnsOrder(t *testing.T) {
+	order := func(seed uint64) []int {
+		ab := turns(t, aRun(t), aRun(t))
+		ab.Seed = seed
+		var sides []int
+		run := ab.Command
+		ab.Command = func(side int, out string) *exec.Cmd { sides = append(sides, side); return run(side, out) }
+		if _, err := ab.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return sides
+	}
+	first := order(1)
+	if !slices.Equal(first, order(1)) || slices.Equal(first, order(2)) {
+		t.Errorf("orders: %v, %v, %v", first, order(1), order(2))
+	}
+	for i := 0; i < len(first); i += 2 {
+		if first[i] == first[i+1] {
+			t.Errorf("a pair of one side: %v", first)
+		}
+	}
+}
+
+// TestTurnsThatFail: a program without a record, a base that was wrong, an end from outside, a budget for one pair.
+func TestTurnsThatFail(t *testing.T) {
+	ab := turns(t, aRun(t), aRun(t))
+	ab.Command = func(int, string) *exec.Cmd { return exec.Command("sh", "-c", "echo no space >&2; exit 1") }
+	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("%v, %v", c, err)
+	}
+	var base *BaseError
+	wrong := aRun(t, func(r *results.Record) { r.Verdict.Status = results.StatusIncorrect })
+	if _, err := turns(t, wrong, aRun(t)).Run(context.Background()); !errors.As(err, &base) {
+		t.Errorf("wrong base: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ab = turns(t, aRun(t), aRun(t))
+	ab.Progress = func(*Pairs) { cancel() }
+	if c, err := ab.Run(ctx); c == nil || !errors.Is(err, context.Canceled) || c.Verdict != Inconclusive {
+		t.Errorf("ended from outside: %v, %v", c, err)
+	}
+	ab = turns(t, aRun(t), aRun(t))
+	ab.Budget = time.Nanosecond
+	if c, err := ab.Run(context.Background()); err != nil || c.Verdict != Inconclusive || len(c.Candidates[0].Pairs.Logs) != 1 {
+		t.Errorf("no budget: %v, %v", c, err)
+	}
+}

@@ -1,0 +1,481 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/aclements/go-moremath/stats"
+	"golang.org/x/perf/benchmath"
+
+	"joinbench/results"
+)
+
+// Verdicts on a metric and on the whole. Unjudged is for metrics alone: the data say nothing of it, and it weighs nothing.
+const (
+	Pass         = "pass"
+	Regression   = results.StatusRegression
+	Improvement  = "improvement"
+	Inconclusive = results.StatusInconclusive
+	Incomparable = results.StatusIncomparable
+	Unjudged     = "unjudged"
+)
+
+// alpha is the share of comparisons of equal builds that may be called worse, over all metrics that need a test; minRuns is
+// how many runs of each build such a test needs: of 4 and 4 the extreme order has 1 chance in 70.
+const (
+	alpha   = 0.05
+	minRuns = 4
+)
+
+// Comparison is what compare and ab found. It is made once, and only read then.
+type Comparison struct {
+	Schema        string      `json:"schema"`
+	SchemaVersion string      `json:"schema_version"`
+	Verdict       string      `json:"verdict"`
+	ExitCode      int         `json:"exit_code"`
+	Reasons       []string    `json:"reasons"`
+	Warnings      []string    `json:"warnings"`
+	Base          Build       `json:"base"`
+	Candidates    []Candidate `json:"candidates"`
+}
+
+// Schema of a Comparison.
+const (
+	Schema        = "joinbench.comparison"
+	SchemaVersion = "1.0.0"
+)
+
+// Build is the runs of one build.
+type Build struct {
+	Label       string   `json:"label"`
+	Version     string   `json:"version"`
+	Commit      string   `json:"commit"`
+	Profile     string   `json:"profile"`
+	Fingerprint string   `json:"workload_fingerprint"`
+	Host        string   `json:"host_id"`
+	Runs        []string `json:"runs"` // ids
+
+	records []*results.Record
+}
+
+// Name says which build it is.
+func (b *Build) Name() string {
+	name := strings.TrimSpace(b.Label + " " + b.Commit)
+	if name == "" {
+		name = strings.Join(b.Runs, " ")
+	}
+	return name
+}
+
+// Candidate is a build held against the base.
+type Candidate struct {
+	Build
+	Verdict  string   `json:"verdict"`
+	Reasons  []string `json:"reasons"`
+	Warnings []string `json:"warnings"`
+	Metrics  []Result `json:"metrics"`
+	Pairs    *Pairs   `json:"pairs"` // of runs that took turns, null without
+}
+
+// Result is the verdict on a metric. Base and New are medians over the runs, in the unit of the metric; Ratio is of what
+// was compared, which Unit divides by cost.unit_ns.
+type Result struct {
+	Metric  string   `json:"metric"`
+	Class   Class    `json:"class"`
+	Unit    bool     `json:"by_unit"`
+	Base    *float64 `json:"base"`
+	New     *float64 `json:"new"`
+	Low     *float64 `json:"new_low"` // the range of the new build's runs
+	High    *float64 `json:"new_high"`
+	Ratio   *float64 `json:"ratio"`
+	Limit   float64  `json:"limit_ratio"`
+	Floor   float64  `json:"limit_floor"`
+	Noise   float64  `json:"noise_ratio"` // the spread among the base's runs
+	P       *float64 `json:"p"`           // of the test, null where none was made
+	Verdict string   `json:"verdict"`
+	Reason  string   `json:"reason"`
+}
+
+// BaseError says that the base is none: a usage error, never a pass.
+type BaseError struct{ Reason string }
+
+func (e *BaseError) Error() string { return "baseline: " + e.Reason }
+
+// Options of Records.
+type Options struct {
+	Overrides []Override       // beyond those of the base's profile
+	Limits    []*results.Limit // that each new record is held against by itself
+	Strict    bool             // what is inconclusive or cannot be compared fails
+	SkipTime  bool             // times are judged elsewhere, or not at all
+}
+
+// Records holds new records against those of the base. Runs of the base are pooled; new ones are pooled by label and
+// commit, and each such build is judged; opt.Limits become thresholds of the new records, which are changed by nothing else. The error is a *BaseError, or one in a profile's limits.
+func Records(base, fresh []*results.Record, opt Options) (*Comparison, error) {
+	if err := checkBase(base); err != nil {
+		return nil, err
+	}
+	overrides, err := OfProfile(base[0])
+	if err != nil {
+		return nil, fmt.Errorf("the base's load.limits: %w", err)
+	}
+	rules := Rules(base[0], append(overrides, opt.Overrides...))
+	if len(opt.Limits) > 0 {
+		for _, rec := range fresh {
+			rec.Rejudge(opt.Limits)
+		}
+	}
+	c := &Comparison{Schema: Schema, SchemaVersion: SchemaVersion, Base: build(base)}
+	for _, group := range pool(fresh) {
+		c.Candidates = append(c.Candidates, judge(&c.Base, build(group), rules, &opt))
+	}
+	c.Weigh(opt.Strict)
+	return c, nil
+}
+
+// checkBase: a base whose figures mean nothing would let everything pass.
+func checkBase(base []*results.Record) error {
+	if len(base) == 0 {
+		return &BaseError{"no record"}
+	}
+	for _, rec := range base {
+		switch {
+		case !rec.Run.Complete:
+			return &BaseError{fmt.Sprintf("run %s did not come to its end", rec.Run.ID)}
+		case rec.Verdict.Status == results.StatusIncorrect || rec.Verdict.Status == results.StatusInvalid || rec.Verdict.Status == results.StatusFailed:
+			return &BaseError{fmt.Sprintf("run %s was %s: %s", rec.Run.ID, rec.Verdict.Status, strings.Join(rec.Verdict.Reasons, "; "))}
+		case rec.Run.WorkloadFingerprint != base[0].Run.WorkloadFingerprint:
+			return &BaseError{fmt.Sprintf("runs %s and %s had different workloads", base[0].Run.ID, rec.Run.ID)}
+		}
+	}
+	return nil
+}
+
+func build(recs []*results.Record) Build {
+	r := recs[0]
+	b := Build{Label: r.Run.Label, Version: r.Tool.Version, Commit: r.Tool.Commit, Profile: r.Run.Profile,
+		Fingerprint: r.Run.WorkloadFingerprint, Host: r.Environment.HostID, records: recs}
+	if r.Tool.Dirty && b.Commit != "" {
+		b.Commit += "-dirty"
+	}
+	for _, rec := range recs {
+		b.Runs = append(b.Runs, rec.Run.ID)
+	}
+	return b
+}
+
+// pool groups records of one label and commit, in the order in which they came.
+func pool(recs []*results.Record) [][]*results.Record {
+	var out [][]*results.Record
+	for _, rec := range recs {
+		i := slices.IndexFunc(out, func(g []*results.Record) bool {
+			f := g[0]
+			return f.Run.Label == rec.Run.Label && f.Tool.Commit == rec.Tool.Commit && f.Tool.Dirty == rec.Tool.Dirty &&
+				f.Run.WorkloadFingerprint == rec.Run.WorkloadFingerprint
+		})
+		if i < 0 {
+			out = append(out, nil)
+			i = len(out) - 1
+		}
+		out[i] = append(out[i], rec)
+	}
+	return out
+}
+
+func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
+	c := Candidate{Build: b, Reasons: []string{}, Warnings: []string{}, Metrics: []Result{}}
+	if b.Fingerprint != base.Fingerprint {
+		c.Verdict = Incomparable
+		c.Reasons = append(c.Reasons, fmt.Sprintf("another workload: %s (profile %s), and the base has %s (profile %s)",
+			orNone(b.Fingerprint), b.Profile, orNone(base.Fingerprint), base.Profile))
+		return c
+	}
+	c.Warnings = append(c.Warnings, unlike(base, &b)...)
+	tests := 0
+	for _, r := range rules {
+		if r.Class == Time {
+			tests++
+		}
+	}
+	for _, r := range rules {
+		m := measure(base, &b, r)
+		switch {
+		case m.Base == nil && m.New == nil:
+			continue // neither build knows it
+		case r.Class == Time && opt.SkipTime:
+			continue
+		case m.Base == nil || m.New == nil || m.Ratio == nil && (r.Class == Memory || r.Class == Time):
+			m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
+		case r.Class == Memory && base.Host != b.Host, r.Class == Time && base.Host != b.Host:
+			m.Verdict, m.Reason = Unjudged, "other machine"
+		case r.Class == Allocs && !sameRuntime(base, &b):
+			m.Verdict, m.Reason = Unjudged, "another Go, or another number of cores"
+		default:
+			m.decide(base, &b, r, alpha/float64(max(tests, 1)))
+		}
+		c.Metrics = append(c.Metrics, m)
+	}
+	c.Weigh()
+	return c
+}
+
+// Weigh makes the candidate's verdict of those on its metrics.
+func (c *Candidate) Weigh() {
+	c.Verdict = Pass
+	for _, verdict := range []string{Improvement, Inconclusive, Regression} {
+		for i := range c.Metrics {
+			if m := &c.Metrics[i]; m.Verdict == verdict {
+				c.Verdict = verdict
+			}
+		}
+	}
+	c.Reasons = []string{}
+	for i := range c.Metrics {
+		if m := &c.Metrics[i]; m.Verdict == c.Verdict && c.Verdict != Pass {
+			c.Reasons = append(c.Reasons, m.sentence())
+		}
+	}
+}
+
+// sameRuntime: what the Go runtime allocates by itself depends on its version and on how many threads it has.
+func sameRuntime(base, b *Build) bool {
+	x, y := base.records[0], b.records[0]
+	return x.Tool.Go == y.Tool.Go && x.Environment.GOMAXPROCS == y.Environment.GOMAXPROCS
+}
+
+func orNone(s string) string { return cmp.Or(s, "none") }
+
+// unlike are the warnings about what differs beside the build.
+func unlike(base, b *Build) []string {
+	var out []string
+	x, y := base.records[0], b.records[0]
+	differ := func(what, old, fresh string) {
+		if old != fresh {
+			out = append(out, fmt.Sprintf("%s: the base had %s, this has %s", what, orNone(old), orNone(fresh)))
+		}
+	}
+	if base.Host != b.Host {
+		out = append(out, fmt.Sprintf("another machine (%s, %d cores; the base had %s, %d cores): times and memory are not judged, counts are",
+			y.Environment.CPU, y.Environment.Cores, x.Environment.CPU, x.Environment.Cores))
+	}
+	differ("Go", x.Tool.Go, y.Tool.Go)
+	differ("RocksDB", x.Tool.RocksDB, y.Tool.RocksDB)
+	differ("JSON engine", x.Tool.JSONEngine, y.Tool.JSONEngine)
+	differ("version of joinbench", x.Tool.Version, y.Tool.Version)
+	differ("version of the records", x.SchemaVersion, y.SchemaVersion)
+	differ("instrumentation", strings.Join(x.Tool.Instrumented, " "), strings.Join(y.Tool.Instrumented, " "))
+	differ("kernel", x.Environment.Kernel, y.Environment.Kernel)
+	differ("tasks", fmt.Sprint(x.Run.Tasks), fmt.Sprint(y.Run.Tasks))
+	differ("filter", x.Join.Filter.Kind, y.Join.Filter.Kind)
+	return out
+}
+
+// values are the metric's in each run that knows it; compared are those divided by the unit.
+func (b *Build) values(r Rule) (plain, compared []float64) {
+	for _, rec := range b.records {
+		v, _ := r.Metric.Value(rec)
+		if v == nil {
+			continue
+		}
+		w := *v
+		if r.Unit {
+			u, _ := unitMetric.Value(rec)
+			if u == nil || *u <= 0 {
+				continue
+			}
+			w /= *u
+		}
+		plain, compared = append(plain, *v), append(compared, w)
+	}
+	return plain, compared
+}
+
+// measure fills in what the runs say, without a verdict.
+func measure(base, b *Build, r Rule) Result {
+	m := Result{Metric: r.Metric.String(), Class: r.Class, Unit: r.Unit, Limit: r.Limit.Ratio, Floor: r.Limit.Floor}
+	oldPlain, old := base.values(r)
+	freshPlain, fresh := b.values(r)
+	if len(old) > 0 {
+		m.Base = new(median(oldPlain))
+		m.Noise = spread(old)
+	}
+	if len(fresh) > 0 {
+		m.New = new(median(freshPlain))
+		low, high := stats.Bounds(freshPlain)
+		m.Low, m.High = &low, &high
+	}
+	if len(old) > 0 && len(fresh) > 0 {
+		m.Ratio = results.RatioF(median(fresh), median(old))
+		if m.Ratio == nil && median(fresh) == 0 {
+			m.Ratio = new(1.0) // 0 and 0
+		}
+	}
+	return m
+}
+
+func (m *Result) decide(base, b *Build, r Rule, alpha float64) {
+	_, old := base.values(r)
+	_, fresh := b.values(r)
+	if r.Higher {
+		negate(old)
+		negate(fresh)
+	}
+	switch r.Class {
+	case Count, Allocs:
+		m.exact(old, fresh, r)
+	case Memory:
+		m.byRatio(old, fresh, r)
+	default:
+		m.byTest(old, fresh, r, alpha)
+	}
+}
+
+// exact: beyond what the runs of the base have among themselves, and beyond the limit if there is one, anything more is
+// worse. Each run of the new build counts, not their median.
+func (m *Result) exact(old, fresh []float64, r Rule) {
+	lowOld, highOld := stats.Bounds(old)
+	low, high := stats.Bounds(fresh)
+	room := max(r.Limit.Ratio*math.Abs(median(old)), r.Limit.Floor)
+	if r.Class == Allocs { // a little noise on either side must not add up
+		low, high = median(fresh), median(fresh)
+		lowOld, highOld = median(old), median(old)
+		room = max(room, highOld*m.Noise)
+	}
+	switch {
+	case high > highOld+room:
+		m.Verdict, m.Reason = Regression, "more than before"
+	case low < lowOld-room && r.Same:
+		m.Verdict, m.Reason = Regression, "not what the same workload gave before"
+	case low < lowOld-room:
+		m.Verdict = Improvement
+	default:
+		m.Verdict = Pass
+	}
+}
+
+// byRatio: the medians differ by more than the limit and more than twice the spread of the base.
+func (m *Result) byRatio(old, fresh []float64, r Rule) {
+	mid, now := median(old), median(fresh)
+	room := max(max(r.Limit.Ratio, 2*m.Noise)*math.Abs(mid), r.Limit.Floor)
+	switch {
+	case now > mid+room:
+		m.Verdict, m.Reason = Regression, "beyond the limit"
+	case now < mid-room:
+		m.Verdict = Improvement
+	default:
+		m.Verdict = Pass
+	}
+}
+
+// byTest: worse is what the U test tells apart from the base and what differs by more than the limit; passed is what the
+// test tells apart from a build that is worse by the limit.
+func (m *Result) byTest(old, fresh []float64, r Rule, alpha float64) {
+	mid, now := median(old), median(fresh)
+	room := max(r.Limit.Ratio*math.Abs(mid), r.Limit.Floor)
+	if len(old) < minRuns || len(fresh) < minRuns {
+		m.Verdict, m.Reason = Unjudged, fmt.Sprintf("%d and %d runs, and a test needs %d and %d", len(old), len(fresh), minRuns, minRuns)
+		if now > mid+room {
+			m.Verdict = Inconclusive
+			m.Reason = "beyond the limit, but " + m.Reason + " (or use ab)"
+		}
+		return
+	}
+	sample := func(v []float64) *benchmath.Sample {
+		return benchmath.NewSample(slices.Clone(v), &benchmath.Thresholds{CompareAlpha: alpha})
+	}
+	m.P = new(benchmath.AssumeNothing.Compare(sample(old), sample(fresh)).P)
+	apart := *m.P < alpha
+	atLimit := make([]float64, len(old))
+	for i, v := range old {
+		atLimit[i] = v + max(r.Limit.Ratio*math.Abs(v), r.Limit.Floor)
+	}
+	switch {
+	case apart && now > mid+room:
+		m.Verdict, m.Reason = Regression, "beyond the limit, and chance does not explain it"
+	case apart && now < mid-room:
+		m.Verdict = Improvement
+	case now <= mid+room && benchmath.AssumeNothing.Compare(sample(atLimit), sample(fresh)).P < alpha:
+		m.Verdict = Pass
+	default:
+		m.Verdict, m.Reason = Inconclusive, "the runs differ too much among themselves to tell"
+	}
+}
+
+// sentence says what a metric did.
+func (m *Result) sentence() string {
+	text := m.Metric
+	if m.Base != nil && m.New != nil {
+		text += fmt.Sprintf(": %s → %s", number(*m.Base), number(*m.New))
+	}
+	if m.Ratio != nil {
+		text += " (" + percent(*m.Ratio) + change(m.Unit) + ")"
+	}
+	if m.Reason != "" {
+		text += ": " + m.Reason
+	}
+	return text
+}
+
+func change(unit bool) string {
+	if unit {
+		return " of its multiple of the machine's unit"
+	}
+	return ""
+}
+
+// Weigh makes the verdict of the whole of those on the candidates, and its exit code.
+func (c *Comparison) Weigh(strict bool) {
+	var found []results.Finding
+	best := Pass
+	for i := range c.Candidates {
+		n := &c.Candidates[i]
+		for _, rec := range n.records {
+			if v := &rec.Verdict; v.ExitCode != 0 {
+				for _, reason := range v.Reasons {
+					found = append(found, results.Finding{Status: v.Status, ExitCode: v.ExitCode, Reason: "run " + rec.Run.ID + ": " + reason})
+				}
+			}
+		}
+		switch n.Verdict {
+		case Improvement:
+			best = Improvement
+		case Regression, Inconclusive, Incomparable:
+			for _, reason := range n.Reasons {
+				found = append(found, results.Finding{Status: n.Verdict, Reason: reason})
+			}
+		}
+		for _, w := range n.Warnings {
+			found = append(found, results.Finding{Status: results.StatusWarning, Reason: w})
+		}
+	}
+	v := results.Weigh(found)
+	c.Verdict, c.ExitCode, c.Reasons, c.Warnings = v.Status, v.ExitCode, v.Reasons, v.Warnings
+	if v.Status == results.StatusOK {
+		c.Verdict = best
+	}
+	if v.ExitCode == results.ExitInconclusive && !strict {
+		c.ExitCode = 0
+	}
+}
+
+func negate(v []float64) {
+	for i := range v {
+		v[i] = -v[i]
+	}
+}
+
+func median(v []float64) float64 {
+	return (&stats.Sample{Xs: v}).Quantile(0.5)
+}
+
+// spread is the range among the runs in relation to their median, 0 of one run.
+func spread(v []float64) float64 {
+	low, high := stats.Bounds(v)
+	if s := results.RatioF(high-low, math.Abs(median(v))); s != nil {
+		return *s
+	}
+	return 0
+}

@@ -1,0 +1,218 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"joinbench/results"
+)
+
+// Pairs is a sequential test of time on pairs of runs that took turns: one of each build a pair, in an order drawn for each.
+//
+// What is looked at is the logarithm of the new build's figure to that of the base, one number a pair: of the time per B divided
+// by the machine's unit, or of another metric. The tests are sign tests, in both directions and against the limit; the interval
+// that is shown is that of the median by order statistics. They ask of the noise only that either build is as likely to have the
+// better of a pair when both are equal, which drawing the order sees to. Noise of shared machines has outliers that make means useless.
+//
+// It may be looked at again and again because each look has a share of its own of the error: look k gets Alpha/(k(k+1)), and
+// these add up to Alpha over however many looks there are (alpha spending after Lan and DeMets, Biometrika 70, 1983, with the
+// union bound in place of the joint distribution, which costs some power and needs no plan of how many looks there will be).
+// So a build that equals the base is called worse in at most Alpha of comparisons, and one that is worse by the limit passes in
+// at most Alpha of them.
+type Pairs struct {
+	Metric  string    `json:"metric"`
+	Unit    bool      `json:"by_unit"`
+	Limit   float64   `json:"limit_ratio"`
+	Alpha   float64   `json:"alpha"` // of each direction
+	Logs    []float64 `json:"logs"`
+	Looks   int       `json:"looks"`
+	Ratio   *float64  `json:"ratio"` // new to base: the median
+	Low     *float64  `json:"ratio_low"`
+	High    *float64  `json:"ratio_high"` // at the confidence that the last look had left
+	Level   float64   `json:"confidence"`
+	P       *float64  `json:"p"` // of the last look: that builds of equal speed differ so much
+	Verdict string    `json:"verdict"`
+	Reason  string    `json:"reason"`
+	Seed    uint64    `json:"seed"`
+	TookNs  int64     `json:"took_ns"`
+	// NeedNs is what budget would have decided, from the differences seen, after inconclusive.
+	NeedNs *int64 `json:"need_ns"`
+}
+
+// minPairs is from how many pairs on a look is worth its share of the error: fewer have no interval of that confidence.
+const minPairs = 7
+
+// pairsAlpha is the error of each direction.
+const pairsAlpha = 0.025
+
+// NewPairs begins a test of the metric of a rule. Its limit is the ratio by which a build must be worse to be called so.
+func NewPairs(r Rule, seed uint64) *Pairs {
+	return &Pairs{Metric: r.Metric.String(), Unit: r.Unit, Limit: r.Limit.Ratio, Alpha: pairsAlpha, Seed: seed,
+		Verdict: Inconclusive, Reason: "no pair yet", Logs: []float64{}}
+}
+
+// Add takes a pair.
+func (p *Pairs) Add(base, fresh *results.Record) error {
+	r := Rule{Metric: mustMetric(p.Metric), Unit: p.Unit}
+	_, x := (&Build{records: []*results.Record{base}}).values(r)
+	_, y := (&Build{records: []*results.Record{fresh}}).values(r)
+	if len(x) == 0 || len(y) == 0 || x[0] <= 0 || y[0] <= 0 {
+		return fmt.Errorf("a run does not know %s or its unit: is that build too old?", p.Metric)
+	}
+	p.Logs = append(p.Logs, math.Log(y[0]/x[0]))
+	return nil
+}
+
+// Due says whether the pairs so far are worth a look: 7, 10, 15, 22, 33 … Looks cost error, and a pair more rarely decides.
+func (p *Pairs) Due() bool {
+	for n := minPairs; n <= len(p.Logs); n = n * 3 / 2 {
+		if n == len(p.Logs) {
+			return true
+		}
+	}
+	return false
+}
+
+// Look takes a look, which spends a share of the error, and says whether the question is decided.
+func (p *Pairs) Look() bool {
+	n := len(p.Logs)
+	if n == 0 {
+		return false
+	}
+	p.Looks++
+	share := p.Alpha / float64(p.Looks*(p.Looks+1))
+	mid := median(p.Logs)
+	ci := stats.QuantileCI(n, 0.5, 1-2*share)
+	_, low, high := ci.SampleCI(stats.Sample{Xs: slices.Sorted(slices.Values(p.Logs)), Sorted: true})
+	p.Level = 1 - 2*share
+	p.Ratio, p.Low, p.High = results.Known(math.Exp(mid)), nil, nil
+	if !math.IsInf(low, 0) && !math.IsInf(high, 0) { // a few pairs bound nothing
+		p.Low, p.High = results.Known(math.Exp(low)), results.Known(math.Exp(high))
+	}
+	p.P = new(min(1, 2*min(p.above(0), p.below(0))))
+	p.Verdict, p.Reason = Inconclusive, ""
+	limit := math.Log1p(p.Limit)
+	switch {
+	case p.above(0) < share && mid >= limit:
+		p.Verdict, p.Reason = Regression, "worse by more than the limit"
+	case p.below(0) < share && mid <= -limit:
+		p.Verdict = Improvement
+	case p.below(limit) < share && mid > -limit:
+		p.Verdict = Pass
+	case n < minPairs:
+		p.Reason = fmt.Sprintf("%d pairs, and %d are the least that can tell", n, minPairs)
+	default:
+		p.Reason = "the pairs differ too much among themselves to tell"
+	}
+	return p.Verdict != Inconclusive
+}
+
+// above is the p of a one-sided sign test: how likely so many pairs lie above centre if the median is no more than that.
+func (p *Pairs) above(centre float64) float64 {
+	over, n := 0, 0
+	for _, l := range p.Logs {
+		if l != centre {
+			n++
+		}
+		if l > centre {
+			over++
+		}
+	}
+	return stats.BinomialDist{N: n, P: 0.5}.CDF(float64(n - over)) // as many or more over is as many or fewer under
+}
+
+// below is above turned round.
+func (p *Pairs) below(centre float64) float64 {
+	turned := Pairs{Logs: slices.Clone(p.Logs)}
+	negate(turned.Logs)
+	return turned.above(-centre)
+}
+
+// End notes how long the pairs took and, if they have not decided, how long they would have had to go on: until the
+// distance of what was seen to the nearest verdict is what the test sees in four of five times.
+func (p *Pairs) End(took time.Duration) {
+	p.TookNs = int64(took)
+	if p.Verdict != Inconclusive || len(p.Logs) < 3 {
+		return
+	}
+	mid, limit := median(p.Logs), math.Log1p(p.Limit)
+	distance := limit - mid // to pass, below the limit
+	if mid >= limit {
+		distance = mid // to be worse
+	} else if mid <= -limit {
+		distance = -mid
+	}
+	share := p.Alpha / float64((p.Looks+1)*(p.Looks+2))
+	z := stats.InvCDF(stats.StdNormal)
+	// A median of normal noise varies by sqrt(π/2) more than a mean; the spread is taken by the median, as outliers do not count.
+	need := math.Pow((z(1-share)+z(0.8))*math.Sqrt(math.Pi/2)*p.deviation()/distance, 2)
+	need = max(math.Ceil(need), float64(len(p.Logs)+1))
+	if each := float64(took) / float64(len(p.Logs)); need*each < math.MaxInt64/2 {
+		p.NeedNs = new(int64(need * each))
+	}
+}
+
+// deviation is the standard deviation that normal noise of the same quartiles would have.
+func (p *Pairs) deviation() float64 {
+	s := stats.Sample{Xs: p.Logs}
+	return (s.Quantile(0.75) - s.Quantile(0.25)) / 1.349
+}
+
+// text writes what the pairs say; nothing without pairs.
+func (p *Pairs) text(w *strings.Builder) {
+	if p == nil {
+		return
+	}
+	name := p.Metric
+	if p.Unit {
+		name += " / unit"
+	}
+	fmt.Fprintf(w, "  %s: %s", name, p.Verdict)
+	if p.Reason != "" {
+		fmt.Fprintf(w, " (%s)", p.Reason)
+	}
+	if p.Ratio != nil && p.Low != nil && p.High != nil {
+		fmt.Fprintf(w, "\n  %s, between %s and %s with a confidence of %.1f %%, p = %.2g, limit %s", percent(*p.Ratio), percent(*p.Low), percent(*p.High), 100*p.Level, *p.P, percent(1+p.Limit))
+	}
+	fmt.Fprintf(w, "\n  %d pairs, %d looks, %s, seed %d\n", len(p.Logs), p.Looks, results.Nanoseconds(float64(p.TookNs)), p.Seed)
+	if p.NeedNs != nil {
+		fmt.Fprintf(w, "  with this noise --budget %s would decide in four of five times\n", budget(*p.NeedNs))
+	}
+}
+
+// budget rounds a time up to what a flag takes.
+func budget(ns int64) string {
+	d := time.Duration(ns)
+	if d > 10*time.Minute {
+		return fmt.Sprintf("%dm", int64(math.Ceil(d.Minutes())))
+	}
+	return fmt.Sprintf("%ds", int64(math.Ceil(d.Seconds())))
+}
+
+// Decided puts a test's verdict in place of what Records says of time.
+func (c *Comparison) Decided(p *Pairs, strict bool) {
+	for i := range c.Candidates {
+		n := &c.Candidates[i]
+		n.Pairs = p
+		if n.Verdict == Incomparable {
+			continue
+		}
+		n.Metrics = append(n.Metrics, Result{Metric: p.Metric, Class: Time, Unit: p.Unit, Base: c.Base.mid(p), New: n.mid(p),
+			Low: n.mid(p), High: n.mid(p), Ratio: p.Ratio, Limit: p.Limit, P: p.P, Verdict: p.Verdict, Reason: p.Reason})
+		n.Weigh()
+	}
+	c.Weigh(strict)
+}
+
+func (b *Build) mid(p *Pairs) *float64 {
+	plain, _ := b.values(Rule{Metric: mustMetric(p.Metric)})
+	if len(plain) == 0 {
+		return nil
+	}
+	return new(median(plain))
+}

@@ -1,0 +1,94 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// sequence lets a test go on for up to n pairs whose logarithms draw gives, and says how it ended.
+func sequence(limit float64, n int, draw func() float64) *Pairs {
+	p := NewPairs(Rule{Metric: mustMetric("cost.ns_per_b"), Unit: true, Limit: Limit{Ratio: limit}}, 0)
+	for range n {
+		p.Logs = append(p.Logs, draw())
+		if (p.Due() || len(p.Logs) == n) && p.Look() {
+			break
+		}
+	}
+	p.End(time.Duration(len(p.Logs)) * time.Second)
+	return p
+}
+
+func rate(limit float64, n int, draw func() float64) map[string]float64 {
+	const times = 2000
+	out := map[string]float64{}
+	for range times {
+		out[sequence(limit, n, draw).Verdict] += 1.0 / times
+	}
+	return out
+}
+
+// TestErrorRates: equal builds are called worse, or better, in at most 2.5 % however often one looks, also with noise that
+// now and then is large; what is worse by the limit passes in at most 2.5 %; what is far from it is found.
+func TestErrorRates(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const sure = 0.025 + 0.008 // and what 2,000 draws may lie beside it
+	for name, noise := range map[string]func() float64{
+		"normal": func() float64 { return 0.05 * r.NormFloat64() },
+		"outliers": func() float64 {
+			if r.IntN(10) == 0 {
+				return 0.4 * r.NormFloat64()
+			}
+			return 0.03 * r.NormFloat64()
+		},
+	} {
+		by := func(ratio float64) func() float64 { return func() float64 { return math.Log1p(ratio) + noise() } }
+		// A limit of 0 is the hardest: then the ratio itself does not hold a false alarm back.
+		if got := rate(0, 60, by(0)); got[Regression] > sure || got[Improvement] > sure {
+			t.Errorf("%s, equal: %v", name, got)
+		}
+		if got := rate(0.05, 60, by(0.05)); got[Pass] > sure {
+			t.Errorf("%s, at the limit: %v", name, got)
+		}
+	}
+	normal := func(ratio, sd float64) func() float64 {
+		return func() float64 { return math.Log1p(ratio) + sd*r.NormFloat64() }
+	}
+	if got := rate(0.05, 25, normal(0.2, 0.05)); got[Regression] < 0.99 {
+		t.Errorf("20 %% slower: %v", got)
+	}
+	if got := rate(0.05, 25, normal(0, 0.02)); got[Pass] < 0.99 {
+		t.Errorf("equal, with little noise: %v", got)
+	}
+	if got := rate(0.05, 25, normal(-0.2, 0.05)); got[Improvement] < 0.99 {
+		t.Errorf("faster: %v", got)
+	}
+}
+
+// TestBudgetThatDecides: what End says decides in most cases.
+func TestBudgetThatDecides(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	draw := func() float64 { return 0.1 * r.NormFloat64() }
+	p := sequence(0.05, 8, draw)
+	if p.Verdict != Inconclusive || p.NeedNs == nil {
+		t.Fatalf("8 pairs: %+v", p)
+	}
+	const pairs = 250 // what that noise needs in theory, with the looks of so many pairs
+	got := rate(0.05, pairs, draw)
+	if got[Inconclusive] > 0.3 {
+		t.Errorf("with %d pairs: %v", pairs, got)
+	}
+	if need := int(*p.NeedNs / int64(time.Second)); need < 9 || need > 2000 {
+		t.Errorf("needs %d pairs", need)
+	}
+}
+
+// TestEqualLogs: numbers without any spread are on one side or are none.
+func TestEqualLogs(t *testing.T) {
+	for ratio, want := range map[float64]string{0: Pass, 0.2: Regression, -0.2: Improvement, 0.02: Pass} {
+		if p := sequence(0.05, 10, func() float64 { return math.Log1p(ratio) }); p.Verdict != want {
+			t.Errorf("%v: %s, want %s", ratio, p.Verdict, want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+// Command gateproof measures how often `joinbench ab` is wrong: a build against itself many times, and against builds of the
+// same tree that are slower on purpose, by a known share of the time that B take, or that make one lookup or one allocation
+// more. The files in the tree are not touched: the compiler is given an overlay.
+//
+// Each comparison is a line of NDJSON, written when it has ended; who starts the program again goes on behind the last line
+// of the same commit. The table is Markdown on standard output. Run in the root of the module: go run ./internal/gateproof.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"joinbench/compare"
+)
+
+var (
+	goCommand = flag.String("go", "go", "the go command")
+	data      = flag.String("data", "results/gate-proof.ndjson", "where the comparisons are noted")
+	rounds    = flag.Int("rounds", 100, "comparisons of each kind")
+	budget    = flag.Duration("budget", time.Minute, "of a comparison")
+	only      = flag.String("only", "", "kinds whose name contains this")
+	tableOnly = flag.Bool("table", false, "only print the table of what there is")
+)
+
+// change is a build that is worse on purpose: a text that stands once in core/task.go, and what to put in its place.
+type change struct {
+	name string
+	old  string
+	new  string
+}
+
+const (
+	file    = "core/task.go"
+	askedAt = "\tt.stats.AskTime += time.Since(start)\n\tt.askCPU.since(began, len(t.hashes))\n\treturn nil\n}\n\n// bookBloom"
+)
+
+// spin makes asking slower by a percentage of the CPU time that it took.
+func spin(percent int) change {
+	return change{fmt.Sprintf("%d %% slower", percent), askedAt,
+		fmt.Sprintf("\tfor now := threadNow().at; threadNow().at < now+(now-began.at)*%d/100; {\n\t}\n%s", percent, askedAt)}
+}
+
+var changes = []change{
+	{name: "equal"},
+	spin(3), spin(5), spin(10), spin(20),
+	{"a lookup per million", askedAt, "\tif t.stats.Probes>>20 != (t.stats.Probes-uint64(len(t.hashes)))>>20 {\n\t\tt.stats.Lookups++\n\t}\n" + askedAt},
+	{"an allocation per batch", askedAt, "\tkept = new([32]byte)\n" + strings.Replace(askedAt, "// bookBloom", "var kept *[32]byte\n\n// bookBloom", 1)},
+}
+
+// line is a comparison.
+type line struct {
+	Date    string         `json:"date"`
+	Commit  string         `json:"commit"`
+	Host    string         `json:"host_id"`
+	CPU     string         `json:"cpu"`
+	Kind    string         `json:"kind"`
+	Round   int            `json:"round"`
+	Budget  string         `json:"budget"`
+	Verdict string         `json:"verdict"`
+	Reasons []string       `json:"reasons"`
+	Pairs   *compare.Pairs `json:"pairs"`
+}
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "gateproof:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	lines, err := read(*data)
+	if err != nil || *tableOnly {
+		table(lines)
+		return err
+	}
+	commit, err := commitOf()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "gateproof-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	built := map[string]string{} // before anything runs, so that the tree may change meanwhile
+	for i := range changes {
+		if c := &changes[i]; i == 0 || strings.Contains(c.name, *only) {
+			if built[c.name], err = c.build(dir); err != nil {
+				return err
+			}
+		}
+	}
+	for round := 1; round <= *rounds; round++ {
+		for i := range changes {
+			c := &changes[i]
+			if !strings.Contains(c.name, *only) || has(lines, commit, c.name, round) {
+				continue
+			}
+			l, err := versus(built[changes[0].name], built[c.name], filepath.Join(dir, "ab"))
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			l.Commit, l.Kind, l.Round = commit, c.name, round
+			if err := appendLine(*data, l); err != nil {
+				return err
+			}
+			lines = append(lines, *l)
+			fmt.Fprintf(os.Stderr, "round %d, %s: %s\n", round, c.name, l.Verdict)
+		}
+	}
+	table(lines)
+	return nil
+}
+
+func commitOf() (string, error) {
+	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// text is the file with the change in it.
+func (c *change) text() (string, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), c.old); n != 1 {
+		return "", fmt.Errorf("%q: its text is %d times in %s, want once: %q", c.name, n, file, c.old)
+	}
+	return strings.Replace(string(source), c.old, c.new, 1), nil
+}
+
+// build makes the program with the change in it.
+func (c *change) build(dir string) (string, error) {
+	bin := filepath.Join(dir, strings.ReplaceAll(strings.ReplaceAll(c.name, " ", "-"), "%", "percent"))
+	args := []string{"build", "-o", bin}
+	if c.old != "" {
+		text, err := c.text()
+		if err != nil {
+			return "", err
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(bin+".go", []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: bin + ".go"}})
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(bin+".json", overlay, 0o600); err != nil {
+			return "", err
+		}
+		args = append(args, "-overlay", bin+".json")
+	}
+	if out, err := exec.Command(*goCommand, append(args, "./cmd/joinbench")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %q: %w\n%s", c.name, err, out)
+	}
+	return bin, nil
+}
+
+// versus is a comparison.
+func versus(base, fresh, dir string) (*line, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(base, "ab", base, fresh, "--budget", budget.String(), "--dir", dir, "-f", "json")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 5) {
+		return nil, fmt.Errorf("%w: %s", err, said.String())
+	}
+	var c compare.Comparison
+	if err := json.Unmarshal(out, &c); err != nil {
+		return nil, err
+	}
+	cpu := ""
+	if recs, err := filepath.Glob(filepath.Join(dir, "a-*.json")); err == nil && len(recs) > 0 {
+		var rec struct{ Environment struct{ CPU string } }
+		if text, err := os.ReadFile(recs[0]); err == nil && json.Unmarshal(text, &rec) == nil {
+			cpu = rec.Environment.CPU
+		}
+	}
+	return &line{Date: time.Now().UTC().Format(time.RFC3339), Host: c.Base.Host, CPU: cpu, Budget: budget.String(),
+		Verdict: c.Verdict, Reasons: c.Reasons, Pairs: c.Candidates[0].Pairs}, nil
+}
+
+func read(path string) ([]line, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var out []line
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var l line
+		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w (cut off? remove it)", path, len(out)+1, err)
+		}
+		out = append(out, l)
+	}
+	return out, in.Err()
+}
+
+func has(lines []line, commit, kind string, round int) bool {
+	for i := range lines {
+		if l := &lines[i]; l.Commit == commit && l.Kind == kind && l.Round == round {
+			return true
+		}
+	}
+	return false
+}
+
+func appendLine(path string, l *line) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(l)
+	if err == nil {
+		_, err = f.Write(append(text, '\n'))
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// table counts the verdicts of each kind.
+func table(lines []line) {
+	if len(lines) == 0 {
+		return
+	}
+	last := &lines[len(lines)-1]
+	fmt.Printf("%s to %s, %s, commit %s, budget %s\n\n", lines[0].Date, last.Date, last.CPU, last.Commit, last.Budget)
+	fmt.Println("| the build against itself, and | comparisons | regression | pass | improvement | inconclusive | pairs |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|---:|")
+	for _, c := range changes {
+		n, pairs, verdicts := 0, 0, map[string]int{}
+		for i := range lines {
+			if l := &lines[i]; l.Kind == c.name && l.Commit == last.Commit {
+				n++
+				verdicts[l.Verdict]++
+				if l.Pairs != nil {
+					pairs += len(l.Pairs.Logs)
+				}
+			}
+		}
+		if n > 0 {
+			fmt.Printf("| %s | %d | %d | %d | %d | %d | %.1f |\n", c.name, n, verdicts[compare.Regression], verdicts[compare.Pass],
+				verdicts[compare.Improvement], verdicts[compare.Inconclusive], float64(pairs)/float64(n))
+		}
+	}
+}
