@@ -11,6 +11,7 @@ func TestWorkloadsStayTheSame(t *testing.T) {
 	want := map[string]string{
 		"ci":        "b424cdb229a0d9737540503157e5bd0f 569625 4200000",
 		"dense":     "13be702a630e746315f303f8e34795e8 58139573 33000000",
+		"gate":      "a6c8fe3dfe350825350bf4535a446548 186268 1100000",
 		"hot":       "c1c2d842e81b4f338da445c06de2e2c2 6145834 66000000",
 		"kafka":     "badbc33b2c9297b3f44428520e62df12 1173612 5000000",
 		"left":      "22a2af5213ac0418373dc151249b735f 10920635 10000000",
