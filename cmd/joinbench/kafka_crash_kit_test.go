@@ -208,7 +208,7 @@ func (s *kafkaScene) start(f kafkaFault, dir string) (*serving, error) {
 		args = append(args, "--drain")
 	}
 	p.Cmd = exec.Command(s.binary, args...)
-	p.Env = append(os.Environ(), logVariable+"="+p.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
+	p.Env = append(os.Environ(), logVariable+"="+p.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", checkpointVariable+"=2000", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
 		"JOINBENCH_KAFKA_CHANGELOG="+deliveries[s.delivery].changelog)
 	if f.point != "" {
 		kill := f.crash.String()
