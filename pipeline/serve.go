@@ -176,12 +176,7 @@ func (u *unit) open(ctx context.Context) (err error) {
 		return err
 	}
 	u.Status.set(Restoring)
-	if err := u.openState(ctx); err != nil {
-		return err
-	}
-	u.Status.opened(u)
-	u.lag = u.watchEnds()
-	if err := u.restore(ctx); err != nil {
+	if err := u.restoreState(ctx); err != nil {
 		return err
 	}
 	return u.findEnds(ctx)
