@@ -423,7 +423,13 @@ func (p *serving) finish(f kafkaFault, r *faulted) error {
 	if asked := f.kind == faultTerm && r.happened; !f.drain && !asked && (f.kind != faultKill || f.point != "") && (f.kind != faultTwin || !r.happened) { // a second one ends it at once
 		_ = p.Process.Signal(syscall.SIGTERM)
 	}
-	if err := p.look("its end", p.ended); err != nil {
+	err := p.look("its end", func() bool {
+		if f.serves() && p.stopped() { // it came to its point after it had seemed to have nothing more to do
+			_ = p.Process.Signal(syscall.SIGCONT)
+		}
+		return p.ended()
+	})
+	if err != nil {
 		return p.explain(err)
 	}
 	said, err := os.ReadFile(p.said())
