@@ -176,12 +176,7 @@ func (u *unit) open(ctx context.Context) (err error) {
 		return err
 	}
 	u.Status.set(Restoring)
-	if err := u.openState(ctx); err != nil {
-		return err
-	}
-	u.Status.opened(u)
-	u.lag = u.watchEnds()
-	if err := u.restore(ctx); err != nil {
+	if err := u.restoreState(ctx); err != nil {
 		return err
 	}
 	return u.findEnds(ctx)
@@ -200,10 +195,11 @@ func lasting(ctx context.Context, after time.Duration) (context.Context, context
 	return own, func() { stop(); cancel() }
 }
 
-// join enters the group. Another member may be what a crash left behind, so it waits as long as the group does.
+// join enters the group. Another member may be what crashes left behind, so it waits as long as the group does. That is two sessions if
+// two members died: one that was joining when it died counts from the moment at which the other one is given up.
 func (u *unit) join(ctx context.Context) (err error) {
 	u.member, err = kafka.Join(ctx, u.options, kafka.MemberOptions{Group: u.Config.Kafka.Group, Instance: u.Config.Kafka.Instance,
-		Topics: []string{u.Config.A.Topic, u.Config.B.Topic}, SessionTimeout: u.SessionTimeout, Patience: u.SessionTimeout + 5*time.Second})
+		Topics: []string{u.Config.A.Topic, u.Config.B.Topic}, SessionTimeout: u.SessionTimeout, Patience: 2*u.SessionTimeout + 5*time.Second})
 	if u.sink != nil {
 		u.sink.member = u.member
 	}

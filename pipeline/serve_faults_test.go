@@ -356,17 +356,7 @@ func TestServeTrims(t *testing.T) {
 	sc := s.serve()
 	sc.Drain = false
 	stop := s.start(sc)
-	at := func(side string, i int) []projection.Record {
-		r := plainRecord(side, i, 1)
-		r.Timestamp += int64(i) * 10_000
-		return []projection.Record{r}
-	}
-	for i := range 300 {
-		s.produce("topic-a", at("a", i))
-		if i%3 > 0 {
-			s.produce("topic-b", at("b", i))
-		}
-	}
+	s.spread(0, 300)
 	s.until("all A", func(n ServeSnapshot) bool { return n.Counters.A.Read == 300 && n.Counters.Matches > 180 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -377,6 +367,56 @@ func TestServeTrims(t *testing.T) {
 		t.Errorf("the changelog has offsets %d to %d, %v: want its beginning cut off", start, end, err)
 	}
 	s.forget()
+	counts, err := Serve(t.Context(), s.serve())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts.Matches != 200 || counts.A.Read != 300 || len(s.output()) != 200 {
+		t.Errorf("%d matches of %d A, %d results; want 200 of 300", counts.Matches, counts.A.Read, len(s.output()))
+	}
+}
+
+// spread writes A with ten seconds between them, and for two of three a B.
+func (s *serveScene) spread(from, to int) {
+	at := func(side string, i int) []projection.Record {
+		r := plainRecord(side, i, 1)
+		r.Timestamp += int64(i) * 10_000
+		return []projection.Record{r}
+	}
+	for i := from; i < to; i++ {
+		s.produce("topic-a", at("a", i))
+		if i%3 > 0 {
+			s.produce("topic-b", at("b", i))
+		}
+	}
+}
+
+// TestServeStateIsTooOld: a directory that a process left behind, while another one went on with a directory of its own and cut the
+// changelog, is made anew.
+func TestServeStateIsTooOld(t *testing.T) {
+	s := plainScene(t, "delivery: exactly-once\n", 1, 1)
+	for i, life := range []struct{ from, to int }{{0, 60}, {60, 300}} {
+		sc := s.serve()
+		sc.Drain = false
+		stop := s.start(sc)
+		s.spread(life.from, life.to)
+		s.until("all A", func(n ServeSnapshot) bool {
+			return n.Counters.A.Read == int64(life.to) && n.Counters.Matches > int64(life.to/2)
+		})
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.status = &Status{}
+		if i == 0 {
+			if err := os.Rename(s.dir+"/state", s.dir+"/old"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.forget()
+	if err := os.Rename(s.dir+"/old", s.dir+"/state"); err != nil {
+		t.Fatal(err)
+	}
 	counts, err := Serve(t.Context(), s.serve())
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,29 @@ import (
 	"joinbench/kafka"
 )
 
+// restoreState opens the state and brings it up to date. One that is older than what the changelog still has is made anew from it: a
+// process with another directory went on and cut it.
+func (u *unit) restoreState(ctx context.Context) error {
+	for again := false; ; again = true {
+		if err := u.openState(ctx); err != nil {
+			return err
+		}
+		u.Status.opened(u)
+		if !again {
+			u.lag = u.watchEnds()
+		}
+		err := u.restore(ctx)
+		if again || !errors.Is(err, errTooOld) {
+			return err
+		}
+		u.Log.Warn("the state is made anew from the changelog", "directory", u.StateDir, "why", err)
+		u.feed.Close()
+		if err := errors.Join(u.state.closeStores(), u.state.writeMark(struct{}{})); err != nil {
+			return err
+		}
+	}
+}
+
 // openState opens the databases of this group, or makes new ones, and the engine over them.
 func (u *unit) openState(ctx context.Context) error {
 	var have serveMark
@@ -127,6 +150,9 @@ func (u *unit) closed() bool {
 // farFuture is behind all event times: the watermarks of a drain.
 const farFuture = 1 << 60
 
+// errTooOld is wrapped where the changelog was cut behind the state's last batch.
+var errTooOld = errors.New("the state is too old")
+
 func (u *unit) applyTail(ctx context.Context) error {
 	e := u.state.engine
 	start, end, err := u.changelogBounds(ctx)
@@ -151,8 +177,7 @@ func (u *unit) applyTail(ctx context.Context) error {
 		}
 	}, func(b *kafka.Batch) error {
 		if had > 0 && b.N > e.Batch()+1 {
-			return fmt.Errorf("the state is at batch %d, and the changelog begins with batch %d: the state is too old. Remove %s to have it made anew from the changelog",
-				e.Batch(), b.N, u.StateDir)
+			return fmt.Errorf("%w: it is at batch %d, and the changelog begins with batch %d", errTooOld, e.Batch(), b.N)
 		}
 		list := make([]core.Change, len(b.Changes))
 		for i, c := range b.Changes {
@@ -358,7 +383,13 @@ func (u *unit) startOver(ctx context.Context, why error) error {
 	if err := u.state.engine.Rewind(); err != nil {
 		return err
 	}
-	return u.restore(ctx)
+	if err := u.restore(ctx); err != nil {
+		if errors.Is(err, errTooOld) { // this process has cut nothing that it needs
+			err = fmt.Errorf("another process writes for the same group and went on while this one stood still: %w", err)
+		}
+		return err
+	}
+	return nil
 }
 
 // renewProducer makes the producer, which takes over the transactional id, if there is one, and ends what was open under it.

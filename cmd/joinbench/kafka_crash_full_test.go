@@ -16,7 +16,7 @@ var (
 	crashApache = flag.Bool("crash.apache", false, "TestCrashKafka with an Apache Kafka")
 	crashFaults = flag.Int("crash.faults", 100, "TestCrashKafka: what happens to each kind of delivery, at least")
 	crashRandom = flag.Int("crash.random", 20, "TestCrashKafka: kills at random moments of each kind of delivery, at least")
-	crashEach   = flag.Int("crash.each", 5, "TestCrashKafka: kills at each point of each kind of delivery, at least")
+	crashEach   = flag.Int("crash.each", 5, "TestCrashKafka: kills at each step of a batch in each kind of delivery, at least; and if not 0, one at each step of a seal and a drop")
 )
 
 // TestCrashKafka (B26) kills serve at every failpoint of a batch and at random moments, stops it for longer than its transaction or its
@@ -61,6 +61,11 @@ func (c *crashRun) run(faults, random, each int) {
 	}
 	wg.Wait()
 	c.report(each, random, pointsOf)
+	for _, p := range storePoints() {
+		if each > 0 && c.killsAt(p) == 0 {
+			c.t.Errorf("no kill at %s", p)
+		}
+	}
 }
 
 // more hands out the number of the next scene.
@@ -77,6 +82,9 @@ func (c *crashRun) more(faults, random, each int) (int, bool) {
 		for _, p := range pointsOf(d) {
 			enough = enough && count[p] >= each
 		}
+	}
+	for _, p := range storePoints() {
+		enough = enough && (each == 0 || c.killsAt(p) > 0)
 	}
 	if enough || c.next > 20+faults || c.failed >= 3 {
 		return 0, false

@@ -208,7 +208,7 @@ func (s *kafkaScene) start(f kafkaFault, dir string) (*serving, error) {
 		args = append(args, "--drain")
 	}
 	p.Cmd = exec.Command(s.binary, args...)
-	p.Env = append(os.Environ(), logVariable+"="+p.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
+	p.Env = append(os.Environ(), logVariable+"="+p.hits(), "JOINBENCH_FAILPOINT_TRIM=10ms", checkpointVariable+"=2000", "JOINBENCH_KAFKA_GROUP="+s.group, "JOINBENCH_KAFKA_INSTANCE="+s.instance,
 		"JOINBENCH_KAFKA_CHANGELOG="+deliveries[s.delivery].changelog)
 	if f.point != "" {
 		kill := f.crash.String()
@@ -423,7 +423,13 @@ func (p *serving) finish(f kafkaFault, r *faulted) error {
 	if asked := f.kind == faultTerm && r.happened; !f.drain && !asked && (f.kind != faultKill || f.point != "") && (f.kind != faultTwin || !r.happened) { // a second one ends it at once
 		_ = p.Process.Signal(syscall.SIGTERM)
 	}
-	if err := p.look("its end", p.ended); err != nil {
+	err := p.look("its end", func() bool {
+		if f.serves() && p.stopped() { // it came to its point after it had seemed to have nothing more to do
+			_ = p.Process.Signal(syscall.SIGCONT)
+		}
+		return p.ended()
+	})
+	if err != nil {
 		return p.explain(err)
 	}
 	said, err := os.ReadFile(p.said())
