@@ -150,7 +150,14 @@ func TestLogStaysWhereItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	b, end = open(t, dir, map[string]int{"a": 1})
+	for range 2 { // made, and found
+		b, end = open(t, dir, map[string]int{"a": 1})
+		if got := b.Ends(t, "a"); got[0] != 0 {
+			t.Errorf("an empty topic of the same name ends at %d", got[0])
+		}
+		end()
+	}
+	b, end = open(t, dir, nil)
 	cut(b, 0)
 	b.Produce(t, record("a", 0, "new"))
 	cut(b, 1)
