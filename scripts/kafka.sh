@@ -179,8 +179,8 @@ start() {
 		for p in $((port + n - 1)) $((port + brokers + n - 1)); do
 			! taken $p || die "port $p is taken by another program" "choose another with --port (and another --dir), or end that program"
 		done
-		launch "$n"
 	done
+	for n in $(each); do [ -n "$(pid_of "$n")" ] || launch "$n"; done
 	waited=0
 	until running; do
 		for n in $(each); do
