@@ -3,7 +3,7 @@
 FROM golang:1.26.8-trixie AS build
 WORKDIR /src
 # RocksDB takes minutes and changes seldom: it is a layer of its own.
-COPY scripts/rocksdb.sh scripts/
+COPY scripts/rocksdb.sh scripts/tools.sh scripts/
 RUN scripts/rocksdb.sh
 COPY go.mod go.sum ./
 RUN go mod download

@@ -27,6 +27,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -43,9 +44,9 @@ type Options struct {
 
 // Broker is a broker that runs. Its methods may be called from any goroutine.
 type Broker struct {
-	cluster *kfake.Cluster
-	addr    string
-	mark    *os.File // nil in memory
+	cluster  *kfake.Cluster
+	listener *listener
+	mark     *os.File // nil in memory
 }
 
 // Open starts a broker. Whoever opened it closes it.
@@ -57,7 +58,7 @@ func Open(o Options) (_ *Broker, err error) {
 		}
 	}()
 	opts := []kfake.Opt{
-		kfake.NumBrokers(1), kfake.ListenFn(b.listener(o.Listen)), kfake.AllowAutoTopicCreation(),
+		kfake.NumBrokers(1), kfake.ListenFn(b.listen(o.Listen)), kfake.AllowAutoTopicCreation(),
 		kfake.DefaultNumPartitions(o.Partitions), kfake.WithLogger(kfake.BasicLogger(o.Log, kfake.LogLevelWarn)),
 		// Events to try things out with bear any time, and a week of retention goes by that.
 		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1"}),
@@ -81,11 +82,12 @@ func Open(o Options) (_ *Broker, err error) {
 	if err := b.topics(o.Topics); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+	b.listener.begin()
 	return b, nil
 }
 
 // Addr is the host:port that clients are told.
-func (b *Broker) Addr() string { return b.addr }
+func (b *Broker) Addr() string { return b.listener.name }
 
 // Close ends the broker: it answers what it has begun, writes what it knows, and lets its directory go.
 func (b *Broker) Close() error {
@@ -93,11 +95,10 @@ func (b *Broker) Close() error {
 	if b.mark == nil {
 		return nil
 	}
-	// First the name, then the lock: who comes next must not find a mark of a broker that has ended well.
-	return errors.Join(os.Remove(b.mark.Name()), b.mark.Close())
+	return errors.Join(b.mark.Truncate(0), b.mark.Close())
 }
 
-// markFile exists in a directory while a broker has it open, and is locked by it.
+// markFile is locked by the broker that has the directory open, and says so in words: what says them and is not locked was not closed.
 const markFile = "joinbench-broker.open"
 
 // take makes a directory this broker's own, and says whether the one before did not close it.
@@ -105,30 +106,31 @@ func (b *Broker) take(dir string) (crashed bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return false, err
 	}
-	path := filepath.Join(dir, markFile)
-	_, err = os.Stat(path)
-	crashed = err == nil
-	if b.mark, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	if b.mark, err = os.OpenFile(filepath.Join(dir, markFile), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return false, err
 	}
 	if err := syscall.Flock(int(b.mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return false, fmt.Errorf("%s is in use by another broker", dir)
 	}
-	return crashed, nil
+	crashed = size(b.mark.Name()) > 0
+	_, err = b.mark.WriteString("open\n")
+	return crashed, err
 }
 
-// listener gives kfake the address it listens on; kfake's own can only be on loopback.
-func (b *Broker) listener(listen string) func(string, string) (net.Listener, error) {
+// listen gives kfake the address it listens on; kfake's own can only be on loopback.
+func (b *Broker) listen(address string) func(string, string) (net.Listener, error) {
 	return func(network, _ string) (net.Listener, error) {
-		l, err := net.Listen(network, listen)
+		l, err := net.Listen(network, address)
 		if err != nil {
 			return nil, err
 		}
-		b.addr, err = advertised(l.Addr())
+		name, err := advertised(l.Addr())
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
-		return &named{l, b.addr}, nil
+		begun := make(chan struct{})
+		b.listener = &listener{l, name, begun, sync.OnceFunc(func() { close(begun) })}
+		return b.listener, nil
 	}
 }
 
@@ -146,15 +148,28 @@ func advertised(a net.Addr) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// named is a listener under the name that clients are told.
-type named struct {
+// listener has the name that clients are told, and lets nobody in before it has begun: kfake would serve clients who were waiting
+// before its intents are watched and its topics are there.
+type listener struct {
 	net.Listener
-	name string
+	name  string
+	begun chan struct{}
+	begin func()
 }
 
-func (n *named) Addr() net.Addr  { return n }
-func (n *named) Network() string { return "tcp" }
-func (n *named) String() string  { return n.name }
+func (l *listener) Accept() (net.Conn, error) {
+	<-l.begun
+	return l.Listener.Accept()
+}
+
+func (l *listener) Close() error {
+	defer l.begin() // whoever is in Accept is told
+	return l.Listener.Close()
+}
+
+func (l *listener) Addr() net.Addr  { return l }
+func (l *listener) Network() string { return "tcp" }
+func (l *listener) String() string  { return l.name }
 
 // topics creates those that do not exist.
 func (b *Broker) topics(want map[string]int) error {

@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -9,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"joinbench/broker"
 	"joinbench/internal/kafkatest"
@@ -150,7 +154,14 @@ func TestLogStaysWhereItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	b, end = open(t, dir, map[string]int{"a": 1})
+	for range 2 { // made, and found
+		b, end = open(t, dir, map[string]int{"a": 1})
+		if got := b.Ends(t, "a"); got[0] != 0 {
+			t.Errorf("an empty topic of the same name ends at %d", got[0])
+		}
+		end()
+	}
+	b, end = open(t, dir, nil)
 	cut(b, 0)
 	b.Produce(t, record("a", 0, "new"))
 	cut(b, 1)
@@ -185,4 +196,70 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("an address in use: %v %v", b, err)
 	}
 	_, _ = open(t, dir, map[string]int{"a": 3}) // none of them left it locked
+}
+
+// TestMarkStays: who opens a directory while another broker lets it go must lock the file that a third one locks too.
+func TestMarkStays(t *testing.T) {
+	dir := t.TempDir()
+	var marks [2]os.FileInfo
+	for i := range marks {
+		_, end := open(t, dir, nil)
+		var err error
+		if marks[i], err = os.Stat(filepath.Join(dir, "joinbench-broker.open")); err != nil {
+			t.Fatal(err)
+		}
+		end()
+	}
+	if !os.SameFile(marks[0], marks[1]) {
+		t.Error("each broker has a mark of its own")
+	}
+}
+
+// TestNobodyBeforeItIsReady: a client that was waiting for the broker finds its topics, and does not make them as it likes.
+func TestNobodyBeforeItIsReady(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	want := map[string]int{}
+	for i := range 200 {
+		want[fmt.Sprint("topic-", i)] = 3
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			short, stop := context.WithTimeout(ctx, time.Second)
+			req := kmsg.NewPtrMetadataRequest()
+			req.AllowAutoTopicCreation = true
+			for name := range want {
+				rt := kmsg.NewMetadataRequestTopic()
+				rt.Topic = &name
+				req.Topics = append(req.Topics, rt)
+			}
+			_, _ = req.RequestWith(short, cl)
+			stop()
+			cl.Close()
+		}
+	}()
+	for range 20 {
+		b, err := broker.Open(broker.Options{Listen: addr, Partitions: 1, Topics: want, Log: io.Discard})
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	<-done
 }

@@ -192,6 +192,13 @@ func TestTornFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, end = open(t, at, nil)
+	// What was open has its end right behind what was whole: readers come past it.
+	if got := b.Values(t, "a")[0]; !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("records %v, want 1 and 2", got)
+	}
+	if got := b.Ends(t, "a")[0]; got != 5 { // 1, 2, its end, lost, its end
+		t.Errorf("the log ends at %d, want 5", got)
+	}
 	cl = producer(t, b, "tx")
 	begin(t, cl, record("a", 0, "open"))
 	if err := cl.EndTransaction(t.Context(), kgo.TryAbort); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,8 +93,8 @@ func parse(t *testing.T, path string, v any) {
 	}
 }
 
-// TestCompose: all ports are on loopback, all files that are mounted exist, services wait for services that exist, and
-// Prometheus asks joinbench where it listens.
+// TestCompose: all ports are on loopback, all files that are mounted exist, services wait for services that exist and, if it is their health, for
+// such as tell it, and Prometheus asks joinbench where it listens.
 func TestCompose(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {
@@ -101,7 +102,8 @@ func TestCompose(t *testing.T) {
 			Ports        []string
 			Volumes      []string
 			Command      []string
-			DependsOn    map[string]any `yaml:"depends_on"`
+			Healthcheck  struct{ Test []string }
+			DependsOn    map[string]struct{ Condition string } `yaml:"depends_on"`
 		}
 		Volumes map[string]any
 	}
@@ -127,9 +129,9 @@ func TestCompose(t *testing.T) {
 				t.Errorf("%s: volume %s is neither named nor a file", name, v)
 			}
 		}
-		for other := range s.DependsOn {
-			if _, ok := compose.Services[other]; !ok {
-				t.Errorf("%s waits for %s, which does not exist", name, other)
+		for other, on := range s.DependsOn {
+			if of, ok := compose.Services[other]; !ok || on.Condition == "service_healthy" && len(of.Healthcheck.Test) == 0 {
+				t.Errorf("%s waits for %s (%s), which does not exist or tells no health", name, other, on.Condition)
 			}
 		}
 	}
@@ -145,13 +147,35 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestJoinFile: the configuration is one that joinbench takes.
+// TestJoinFile: the configuration is one that serve takes, and compose.yaml has its broker and makes its topics.
 func TestJoinFile(t *testing.T) {
 	data, err := os.ReadFile("join.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Parse(data, "join.yaml"); err != nil {
+	conf, err := config.Parse(data, "join.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conf.ValidateServe(); err != nil {
 		t.Error(err)
+	}
+	compose, err := os.ReadFile("../compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := regexp.MustCompile(`for topic in ([a-z ]+);`).FindSubmatch(compose)
+	if made == nil {
+		t.Fatal("compose.yaml makes no topics")
+	}
+	for _, topic := range []string{conf.A.Topic, conf.B.Topic, conf.Output.Topic, conf.Topics.Late, conf.Topics.Dead} {
+		if !slices.Contains(strings.Fields(string(made[1])), topic) {
+			t.Errorf("topic %s is not among those that compose.yaml makes: %s", topic, made[1])
+		}
+	}
+	for _, broker := range conf.Kafka.Brokers {
+		if !strings.Contains(string(compose), ",INSIDE://"+broker+"\n") {
+			t.Errorf("the broker %s is not what compose.yaml's Kafka tells containers", broker)
+		}
 	}
 }

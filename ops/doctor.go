@@ -26,8 +26,6 @@ type Examination struct {
 	Try func(side string, recs []projection.Record) (*Trial, error)
 	// TransactionTimeout is how long a transaction of the join may be open before the broker ends it.
 	TransactionTimeout time.Duration
-	// Records is about how many of the newest records of each input are looked at; 0: 4,000.
-	Records int
 
 	// What tests make up; zero: the real ones.
 	now  func() time.Time
@@ -45,7 +43,7 @@ const (
 	reachTimeout  = 10 * time.Second // for the first answer of any broker
 	askTimeout    = 30 * time.Second // for all questions together
 	sampleTimeout = 10 * time.Second // for the records of one topic
-	defaultSample = 4000
+	sampleSize    = 4000             // about so many of the newest records of each input are looked at
 )
 
 // Run looks. It never fails: what cannot be known is said, and what does not work is a check that is bad.
@@ -55,9 +53,6 @@ func (e *Examination) Run(ctx context.Context) []results.Check {
 	}
 	if e.free == nil {
 		e.free = results.FreeBytes
-	}
-	if e.Records == 0 {
-		e.Records = defaultSample
 	}
 	x := &examining{Examination: e, j: e.Config, topics: map[string]*kafka.TopicFacts{}}
 	x.run(ctx)
@@ -219,7 +214,7 @@ func (x *examining) input(ctx context.Context, in *input) {
 		x.bad(name, value+"; its offsets: "+t.Lists.Error(), askAdvice(t.Lists))
 	case !allows(t.Allowed, "READ"):
 		x.bad(name, value+"; we may "+strings.Join(t.Allowed, ", "), "reading is a right that is missing: kafka-acls --add --consumer --topic "+in.conf.Topic+" --group "+x.j.Kafka.Group)
-	case strings.Contains(policy, "compact") && in.conf.Kind == "stream":
+	case strings.Contains(policy, "compact"):
 		x.warn(name, value+", cleanup.policy "+policy, "a compacted topic keeps the last record of a key only: events of a stream that share a record key are lost, and tombstones are malformed")
 	case t.InSync < t.Replicas:
 		x.warn(name, fmt.Sprintf("%s, of which %d in sync", value, t.InSync), "a broker is missing or behind")
@@ -233,7 +228,7 @@ func (x *examining) input(ctx context.Context, in *input) {
 func (x *examining) look(ctx context.Context, in *input) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	s, err := x.in.Sample(ctx, in.topic, x.Records, x.uncommitted())
+	s, err := x.in.Sample(ctx, in.topic, sampleSize, x.uncommitted())
 	if err != nil {
 		x.bad("records "+in.conf.Topic, err.Error(), askAdvice(err))
 		return

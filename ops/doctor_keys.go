@@ -20,9 +20,8 @@ func (x *examining) partitions() {
 		return
 	}
 	value := fmt.Sprintf("%s has %d, %s has %d", a.Name, a.Partitions, b.Name, b.Partitions)
-	full := x.j.A.Kind != "stream" || x.j.B.Kind != "stream" // a side that each reads whole
 	switch {
-	case a.Partitions == b.Partitions || full:
+	case a.Partitions == b.Partitions:
 		x.ok("partitions", value)
 	case x.byRecordKey():
 		x.bad("partitions", value, "both sides are joined by their record keys, and equal keys do not lie in equal partitions: serve refuses this. "+

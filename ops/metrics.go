@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"joinbench/results"
 )
 
 // desc is a metric: its name without "joinbench_", and how it is taken out of a Status.
@@ -32,6 +34,11 @@ func metric(kind prometheus.ValueType, name, help string, put func(s *Status, pu
 // one is a metric without labels.
 func one(get func(*Status) int64) func(*Status, func(float64, ...string)) {
 	return func(s *Status, put func(float64, ...string)) { put(float64(get(s))) }
+}
+
+// each is a metric of what is counted for each side.
+func each(get func(*results.Side) int64) func(*Status, func(float64, ...string)) {
+	return sides(func(s *Status) (a, b int64) { return get(&s.Counters.A), get(&s.Counters.B) })
 }
 
 // sides is a metric with the label side.
@@ -64,19 +71,19 @@ func descs() []*desc {
 // joinDescs are the join's counters.
 func joinDescs() []*desc {
 	return []*desc{
-		counter("read", "Records that were read.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Read, s.Counters.B.Read }), "side"),
-		counter("accepted", "Records that take part in the join.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Accepted, s.Counters.B.Accepted }), "side"),
-		counter("null_key", "Records without a key.", sides(func(s *Status) (int64, int64) { return s.Counters.A.NullKey, s.Counters.B.NullKey }), "side"),
-		counter("bad_key", "Records whose key is an object, an array or a boolean.", sides(func(s *Status) (int64, int64) { return s.Counters.A.BadKey, s.Counters.B.BadKey }), "side"),
-		counter("malformed", "Records that are no JSON.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Malformed, s.Counters.B.Malformed }), "side"),
-		counter("bad_time", "Records without a time that can be used.", sides(func(s *Status) (int64, int64) { return s.Counters.A.BadTime, s.Counters.B.BadTime }), "side"),
-		counter("late", "Records that came later than grace allows.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Late, s.Counters.B.Late }), "side"),
-		counter("late_idle", "Records of a side that was idle whose window was over.", sides(func(s *Status) (int64, int64) { return s.Counters.A.LateIdle, s.Counters.B.LateIdle }), "side"),
-		counter("redelivered", "Records that had been read before.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Redelivered, s.Counters.B.Redelivered }), "side"),
-		counter("fetched", "Records that were fetched again for a result (store: offset).", sides(func(s *Status) (int64, int64) { return s.Counters.A.Fetched, s.Counters.B.Fetched }), "side"),
-		counter("fetch_cache_hits", "Of these, those that were still at hand.", sides(func(s *Status) (int64, int64) { return s.Counters.A.FetchCacheHits, s.Counters.B.FetchCacheHits }), "side"),
-		counter("deleted", "Records that were gone when a result needed them (store: offset).", sides(func(s *Status) (int64, int64) { return s.Counters.A.Deleted, s.Counters.B.Deleted }), "side"),
-		counter("behind", "Records of a side that was idle which may have missed B.", sides(func(s *Status) (int64, int64) { return s.Counters.A.Behind, s.Counters.B.Behind }), "side"),
+		counter("read", "Records that were read.", each(func(s *results.Side) int64 { return s.Read }), "side"),
+		counter("accepted", "Records that take part in the join.", each(func(s *results.Side) int64 { return s.Accepted }), "side"),
+		counter("null_key", "Records without a key.", each(func(s *results.Side) int64 { return s.NullKey }), "side"),
+		counter("bad_key", "Records whose key is an object, an array or a boolean.", each(func(s *results.Side) int64 { return s.BadKey }), "side"),
+		counter("malformed", "Records that are no JSON.", each(func(s *results.Side) int64 { return s.Malformed }), "side"),
+		counter("bad_time", "Records without a time that can be used.", each(func(s *results.Side) int64 { return s.BadTime }), "side"),
+		counter("late", "Records that came later than grace allows.", each(func(s *results.Side) int64 { return s.Late }), "side"),
+		counter("late_idle", "Records of a side that was idle whose window was over.", each(func(s *results.Side) int64 { return s.LateIdle }), "side"),
+		counter("redelivered", "Records that had been read before.", each(func(s *results.Side) int64 { return s.Redelivered }), "side"),
+		counter("fetched", "Records that were fetched again for a result (store: offset).", each(func(s *results.Side) int64 { return s.Fetched }), "side"),
+		counter("fetch_cache_hits", "Of these, those that were still at hand.", each(func(s *results.Side) int64 { return s.FetchCacheHits }), "side"),
+		counter("deleted", "Records that were gone when a result needed them (store: offset).", each(func(s *results.Side) int64 { return s.Deleted }), "side"),
+		counter("behind", "Records of a side that was idle which may have missed B.", each(func(s *results.Side) int64 { return s.Behind }), "side"),
 		counter("outputs", "Results written.", one(func(s *Status) int64 { return s.Counters.Outputs })),
 		counter("matches", "Pairs.", one(func(s *Status) int64 { return s.Counters.Matches })),
 		counter("unmatched_a", "A that came out without a partner.", one(func(s *Status) int64 { return s.Counters.UnmatchedA })),

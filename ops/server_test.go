@@ -237,7 +237,7 @@ func TestAddresses(t *testing.T) {
 
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{4 * time.Hour: "4h", 4*time.Hour + 20*time.Minute + 10*time.Second: "4h20m10s", time.Minute: "1m", 90 * time.Second: "1m30s",
-		250 * time.Millisecond: "250ms", 168 * time.Hour: "168h", 1111*24*time.Hour + time.Hour: "1,111 days", 10 * time.Hour: "10h"} {
+		250 * time.Millisecond: "250ms", 250_400 * time.Microsecond: "250ms", 4*time.Hour + 400*time.Millisecond: "4h", 59_500 * time.Millisecond: "1m", 168 * time.Hour: "168h", 1111*24*time.Hour + time.Hour: "1,111 days", 10 * time.Hour: "10h"} {
 		if got := span(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}

@@ -117,7 +117,7 @@ say "trying it as $user"
 [ "$(inside "$user" 'id -u')" != 0 ] || die "the image runs as root"
 inside "$user" "$entry version"
 sed -e 's/pending: .*/pending: 20k/' -e 's/b_events: .*/b_events: 200k/' -e 's/b_rate: .*/b_rate: 100/' pipeline/profiles/quick.yaml >"$root$work/small.yaml"
-inside "$user" "$entry run --config small.yaml --progress none --out run.json" | grep -i 'missing' || die "run gave no report"
+inside "$user" "$entry run --config small.yaml --progress none --out run.json" | grep ': 0 missing, 0 spurious, 0 duplicated' || die "run was not right, or gave no report"
 inside "$user" "printf '%s\n' '{\"k\":\"p\",\"t\":1}' >a; cp a b; printf '%s\n' 'a: {key: \$.k, time: \$.t}' 'b: {key: \$.k, time: \$.t}' 'window: {within: 1h}' >j.yaml
 	$entry join -c j.yaml --a a --b b --progress none" | grep -q '"key":"p"' || die "join gave no pair"
 inside "$user" "$entry broker --listen 127.0.0.1:0 --data data >addr 2>broker.err & p=\$!; until [ -s addr ]; do kill -0 \$p; sleep 0.1; done; kill \$p; wait \$p"

@@ -15,6 +15,8 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
+program=kafka
+. "$here/tools.sh"
 VERSION=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$here/kafka/pom.xml")
 JAVA=17
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/joinbench
@@ -25,27 +27,7 @@ dir=$cache/kafka-run
 port=
 answer=120 # seconds a start may take: 5 on two idle cores, many times that on busy ones
 
-say() { printf 'kafka: %s\n' "$*" >&2; }
-die() { say "$1"; shift; for line in "$@"; do say "  $line"; done; exit 1; }
 usage() { sed -n '2,14s/^# \{0,1\}//p' "$0"; }
-
-as_root() {
-	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-may_install() {
-	command -v apt-get >/dev/null 2>&1 && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
-}
-
-# install PACKAGE...: installs what is missing, or prints the one command that does.
-install() {
-	may_install || die "missing: $*; type this and try again:" "sudo apt-get install --no-install-recommends $*"
-	say "installing $*"
-	log=$(mktemp)
-	{ as_root apt-get update && as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 ||
-		{ tail -n 15 "$log" >&2; rm -f "$log"; die "apt-get could not install: $*" "the lines above say why"; }
-	rm -f "$log"
-}
 
 # java_version: the major version of the java in PATH, 0 without one.
 java_version() {
@@ -54,7 +36,7 @@ java_version() {
 }
 
 need_java() {
-	[ "$(java_version)" -ge $JAVA ] || install default-jre-headless
+	[ "$(java_version)" -ge $JAVA ] || install_tools default-jre-headless
 	[ "$(java_version)" -ge $JAVA ] || die "Kafka $VERSION needs Java $JAVA or later, and java is $(java_version)" \
 		"put a newer java first in PATH"
 }
@@ -62,7 +44,7 @@ need_java() {
 # need_jars: Kafka's jars in the cache, fetched once.
 need_jars() {
 	[ ! -f "$jars/FETCHED" ] || return 0
-	command -v mvn >/dev/null 2>&1 || install maven
+	command -v mvn >/dev/null 2>&1 || install_tools maven
 	mkdir -p "$cache" || die "cannot create $cache" "set XDG_CACHE_HOME to a place that can be written"
 	(
 		flock 9 # one at a time; whoever waited finds it done
@@ -197,8 +179,8 @@ start() {
 		for p in $((port + n - 1)) $((port + brokers + n - 1)); do
 			! taken $p || die "port $p is taken by another program" "choose another with --port (and another --dir), or end that program"
 		done
-		launch "$n"
 	done
+	for n in $(each); do [ -n "$(pid_of "$n")" ] || launch "$n"; done
 	waited=0
 	until running; do
 		for n in $(each); do

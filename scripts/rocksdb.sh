@@ -19,8 +19,8 @@ VERSION=9.10.0
 SHA256=fdccab16133c9d927a183c2648bcea8d956fb41eb1df2aacaa73eb0b95e43724
 SUITE=trixie # the Debian suite whose source package is 9.10.0
 
-say() { printf 'rocksdb: %s\n' "$*" >&2; }
-die() { say "$1"; shift; for line in "$@"; do say "  $line"; done; exit 1; }
+program=rocksdb
+. "$(dirname "$0")/tools.sh"
 
 case "$(uname -m)" in
 x86_64) portable=haswell ;; # AVX2 and BMI2: every server CPU since 2015
@@ -34,24 +34,6 @@ FLAGS="-DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BAT
 key=$VERSION-$(printf '%s %s' "$FLAGS" "$(uname -m)" | sha256sum | cut -c1-12)
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/joinbench
 prefix=$cache/rocksdb-$key
-
-as_root() {
-	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-may_install() {
-	command -v apt-get >/dev/null 2>&1 && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
-}
-
-# install_tools PACKAGE...: installs what is missing, or prints the one command that does.
-install_tools() {
-	may_install || die "missing: $*; type this and try again:" "sudo apt-get install --no-install-recommends $*"
-	say "installing $*"
-	log=$(mktemp)
-	{ as_root apt-get update && as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 ||
-		{ tail -n 15 "$log" >&2; rm -f "$log"; die "apt-get could not install: $*" "the lines above say why"; }
-	rm -f "$log"
-}
 
 links() { # links LIB...: can the C++ linker find them?
 	command -v g++ >/dev/null 2>&1 && printf 'int main(){return 0;}' |

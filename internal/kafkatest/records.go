@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -84,39 +85,31 @@ func (b *Broker) Values(t testing.TB, topic string) map[int32][]string {
 // Ends are the offsets behind each partition's last record, ends of transactions included.
 func (b *Broker) Ends(t testing.TB, topic string) map[int32]int64 {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	listed, err := b.admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = listed.Error()
-	}
-	if err != nil {
-		t.Fatalf("ends of %s: %v", topic, err)
-	}
-	offsets := map[int32]int64{}
-	for p, o := range listed[topic] {
-		offsets[p] = o.Offset
-	}
-	return offsets
+	return offsets(t, topic, b.admin.ListEndOffsets)
 }
 
 // Starts are the offsets at which each partition's log begins.
 func (b *Broker) Starts(t testing.TB, topic string) map[int32]int64 {
 	t.Helper()
+	return offsets(t, topic, b.admin.ListStartOffsets)
+}
+
+func offsets(t testing.TB, topic string, list func(context.Context, ...string) (kadm.ListedOffsets, error)) map[int32]int64 {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	listed, err := b.admin.ListStartOffsets(ctx, topic)
+	listed, err := list(ctx, topic)
 	if err == nil {
 		err = listed.Error()
 	}
 	if err != nil {
-		t.Fatalf("starts of %s: %v", topic, err)
+		t.Fatalf("ends or starts of %s: %v", topic, err)
 	}
-	offsets := map[int32]int64{}
+	at := map[int32]int64{}
 	for p, o := range listed[topic] {
-		offsets[p] = o.Offset
+		at[p] = o.Offset
 	}
-	return offsets
+	return at
 }
 
 // Committed are a group's offsets in a topic; partitions without one are not in it, nor is a group that nobody knows.
@@ -134,9 +127,9 @@ func (b *Broker) Committed(t testing.TB, group, topic string) map[int32]int64 {
 	if err != nil {
 		t.Fatalf("offsets of group %s: %v", group, err)
 	}
-	offsets := map[int32]int64{}
+	at := map[int32]int64{}
 	for p, o := range listed[topic] {
-		offsets[p] = o.At
+		at[p] = o.At
 	}
-	return offsets
+	return at
 }
