@@ -37,16 +37,17 @@ func (k *books) restore(e *Engine) {
 
 // listChanges fills e.changes with what the batch did, task by task.
 func (e *Engine) listChanges() error {
-	errs := make([]error, len(e.joiners))
-	e.everywhere(func(i int) {
-		p := &e.route.parts[i]
-		p.changes, errs[i] = e.joiners[i].Changes(p.changes[:0], i)
+	err := e.each(func(j Joiner, p *taskPart) (err error) {
+		p.changes, err = j.Changes(p.changes[:0])
+		return err
 	})
 	e.changes = e.changes[:0]
 	for i := range e.route.parts {
-		e.changes = append(e.changes, e.route.parts[i].changes...)
+		for _, c := range e.route.parts[i].changes {
+			e.changes = append(e.changes, Change{i, c.Space, c.Journal})
+		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Batch is the number of the last committed batch, 0 of a new state. Between batches; and while the sink is asked for Results, State
@@ -193,10 +194,10 @@ func (e *Engine) apply(n uint64, changes []Change, record []byte) (r restored, t
 }
 
 // changes lists what the batch did to the rings of the task.
-func (t *Task) changes(dst []Change, task int) []Change {
+func (t *Task) changes(dst []Change) []Change {
 	t.journals = t.rings.Journal(t.journals[:0])
 	for _, j := range t.journals {
-		dst = append(dst, Change{task, j.Space, j.Record})
+		dst = append(dst, Change{Space: j.Space, Journal: j.Record})
 	}
 	return dst
 }

@@ -28,9 +28,9 @@ type Joiner interface {
 	GoOn() error
 	// Undo goes back to the last commit.
 	Undo()
-	// Changes appends what the batch did to the joiner's state, as the joiner of task number `task`. The bytes are valid until
+	// Changes appends what the batch did to the joiner's state; which task it is, the engine adds. The bytes are valid until
 	// Commit or Undo, and nothing of the batch may come between.
-	Changes(dst []Change, task int) ([]Change, error)
+	Changes(dst []Change) ([]Change, error)
 	// Apply does, between Begin and Commit or Undo, what Changes of another joiner of this task said. By are the limits that
 	// the batch let go by (Release); what it put out does not come out again.
 	Apply(changes []Change, by [2]Limits) error
@@ -105,9 +105,7 @@ func (t taskJoiner) Found() Found {
 }
 
 // Changes implements Joiner.
-func (t taskJoiner) Changes(dst []Change, task int) ([]Change, error) {
-	return t.changes(dst, task), nil
-}
+func (t taskJoiner) Changes(dst []Change) ([]Change, error) { return t.changes(dst), nil }
 
 // Apply implements Joiner.
 func (t taskJoiner) Apply(changes []Change, by [2]Limits) error {
