@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"joinbench/buckets"
-	"joinbench/fusefilter"
 )
 
 // A state that comes second (rule 24). With a Ledger a batch is certain before the state has it: the ledger keeps what the batch
@@ -222,35 +221,5 @@ func (t *Task) releasesBelow(l Limits) {
 				*r = release{}
 			}
 		}
-	}
-}
-
-// fillIndexes adds the rows that were applied to the indexes.
-func (t *Task) fillIndexes() {
-	for slot := range t.cfg.Slots {
-		if b := t.ring.AtSlot(slot); lacksRows(t.index[slot], b) {
-			fillIndex(t.indexOf(b), b)
-		}
-	}
-}
-
-// fillIndexes adds the rows that were applied to the indexes.
-func (g *groups) fillIndexes() {
-	for slot := range g.cfg.Slots {
-		if b := g.ring.AtSlot(slot); lacksRows(g.index[slot], b) {
-			fillIndex(g.indexOf(b), b)
-		}
-	}
-}
-
-// lacksRows says that a bucket's arena has rows that its index has not.
-func lacksRows(x *fusefilter.OpenIndex, b *buckets.Bucket) bool {
-	return b != nil && len(b.Hashes()) > 0 && (x == nil || x.Len() < len(b.Hashes()))
-}
-
-// fillIndex adds the rows that an index lacks.
-func fillIndex(x *fusefilter.OpenIndex, b *buckets.Bucket) {
-	for row := x.Len(); row < len(b.Hashes()); row++ {
-		x.Insert(b.Hashes()[row], uint32(row))
 	}
 }

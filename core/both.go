@@ -185,8 +185,8 @@ func (w *both) Apply(changes []Change, by [2]Limits) error {
 	if err := w.a.apply(changes); err != nil {
 		return err
 	}
-	w.a.fillIndexes()
-	w.b.fillIndexes()
+	w.a.fillIndexes(w.a.ring)
+	w.b.fillIndexes(w.b.ring)
 	return nil
 }
 

@@ -113,9 +113,9 @@ func (t taskJoiner) Apply(changes []Change, by [2]Limits) error {
 	if err := t.apply(changes); err != nil {
 		return err
 	}
-	t.fillIndexes()
+	t.fillIndexes(t.ring)
 	if t.groups != nil {
-		t.groups.fillIndexes()
+		t.groups.fillIndexes(t.groups.ring)
 	}
 	return nil
 }
@@ -160,18 +160,11 @@ func (t taskJoiner) Levels(deep bool) Levels {
 		default:
 			l.Open++
 		}
-		if x := t.index[slot]; x != nil {
-			l.IndexBytes += x.Bytes()
-		}
-		if x := t.part[slot].OpenIndex; x != nil {
-			l.IndexBytes += x.Bytes()
-		}
 	}
-	l.IndexBytes += int(t.freshBytes())
+	l.IndexBytes = t.bytes() + int(t.freshBytes())
 	if t.groups != nil {
-		index, arena := t.groups.bytes()
-		l.IndexBytes += index
-		l.ArenaBytes += arena
+		l.IndexBytes += t.groups.bytes()
+		l.ArenaBytes += t.groups.ring.ArenaBytes()
 	}
 	if t.help.seals > 0 || t.lanesBusy {
 		l.Rotating++
