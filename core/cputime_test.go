@@ -50,3 +50,36 @@ func TestAskCPUOfEngine(t *testing.T) {
 	}
 	must(t, e.Close())
 }
+
+// partsWatch notes what was booked when the first part of an output came.
+type partsWatch struct {
+	echo
+	e     *Engine
+	parts int
+	first AskCPU
+}
+
+func (w *partsWatch) Results(*Output) error {
+	if w.parts++; w.parts == 1 {
+		w.first = w.e.AskCPU()
+	}
+	return nil
+}
+
+// TestAskCPUOfParts: an output that comes in parts is made while B ask, each part.
+func TestAskCPUOfParts(t *testing.T) {
+	if threadNow() == (threadMoment{}) {
+		t.Skip("threads have no clock here")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cfg := &Config{After: 100, MaxSpread: 50, Width: 50, Slots: 8, Filter: fusefilter.Fuse16, BatchSize: 100, Inline: true, Drain: true,
+		Cardinality: ManyToMany, MaxOutput: 1}
+	w := &partsWatch{}
+	w.e = open(t, cfg, memStores(1), newScript(t, 4, []scriptPart{times(0, "k", 1, 2, 3, 4, 5)}, []scriptPart{times(0, "k", 6)}), w)
+	must(t, w.e.Run(context.Background()))
+	if c := w.e.AskCPU(); w.parts < 5 || w.first.Probes != 1 || c.Probes != 1 || c.Time <= w.first.Time {
+		t.Errorf("%d parts: %+v after the first, %+v after the last", w.parts, w.first, c)
+	}
+	must(t, w.e.Close())
+}

@@ -138,8 +138,11 @@ func (t *Task) pairOn() error {
 	if !t.asks.busy {
 		return nil
 	}
-	start := time.Now()
-	defer func() { t.stats.AskTime += time.Since(start) }()
+	began, start := threadNow(), time.Now()
+	defer func() {
+		t.stats.AskTime += time.Since(start)
+		t.askCPU.since(began, 0) // ask counted them
+	}()
 	return t.pair()
 }
 
@@ -237,7 +240,7 @@ func (t *Task) ask(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	start, began := time.Now(), threadNow()
+	began, start := threadNow(), time.Now() // in this order, since system calls are no part of asking
 	t.gather(rows)
 	if err := t.findCandidates(rows); err != nil {
 		return err
