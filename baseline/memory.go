@@ -227,7 +227,7 @@ func (m *Memory) Undo() {
 }
 
 // Changes implements core.Joiner.
-func (m *Memory) Changes([]core.Change, int) ([]core.Change, error) { return nil, errNoChangelog }
+func (m *Memory) Changes([]core.Change) ([]core.Change, error) { return nil, errNoChangelog }
 
 // Apply implements core.Joiner.
 func (m *Memory) Apply([]core.Change, [2]core.Limits) error { return errNoChangelog }

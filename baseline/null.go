@@ -54,7 +54,7 @@ func (n *Null) Found() core.Found { return core.Found{} }
 func (n *Null) Undo() {}
 
 // Changes implements core.Joiner: a state that is nowhere has no changelog.
-func (n *Null) Changes([]core.Change, int) ([]core.Change, error) { return nil, errNoChangelog }
+func (n *Null) Changes([]core.Change) ([]core.Change, error) { return nil, errNoChangelog }
 
 // Apply implements core.Joiner.
 func (n *Null) Apply([]core.Change, [2]core.Limits) error { return errNoChangelog }

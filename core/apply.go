@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"joinbench/buckets"
-	"joinbench/fusefilter"
 )
 
 // A state that comes second (rule 24). With a Ledger a batch is certain before the state has it: the ledger keeps what the batch
@@ -37,16 +36,17 @@ func (k *books) restore(e *Engine) {
 
 // listChanges fills e.changes with what the batch did, task by task.
 func (e *Engine) listChanges() error {
-	errs := make([]error, len(e.joiners))
-	e.everywhere(func(i int) {
-		p := &e.route.parts[i]
-		p.changes, errs[i] = e.joiners[i].Changes(p.changes[:0], i)
+	err := e.each(func(j Joiner, p *taskPart) (err error) {
+		p.changes, err = j.Changes(p.changes[:0])
+		return err
 	})
 	e.changes = e.changes[:0]
 	for i := range e.route.parts {
-		e.changes = append(e.changes, e.route.parts[i].changes...)
+		for _, c := range e.route.parts[i].changes {
+			e.changes = append(e.changes, Change{i, c.Space, c.Journal})
+		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Batch is the number of the last committed batch, 0 of a new state. Between batches; and while the sink is asked for Results, State
@@ -193,10 +193,10 @@ func (e *Engine) apply(n uint64, changes []Change, record []byte) (r restored, t
 }
 
 // changes lists what the batch did to the rings of the task.
-func (t *Task) changes(dst []Change, task int) []Change {
+func (t *Task) changes(dst []Change) []Change {
 	t.journals = t.rings.Journal(t.journals[:0])
 	for _, j := range t.journals {
-		dst = append(dst, Change{task, j.Space, j.Record})
+		dst = append(dst, Change{Space: j.Space, Journal: j.Record})
 	}
 	return dst
 }
@@ -221,35 +221,5 @@ func (t *Task) releasesBelow(l Limits) {
 				*r = release{}
 			}
 		}
-	}
-}
-
-// fillIndexes adds the rows that were applied to the indexes.
-func (t *Task) fillIndexes() {
-	for slot := range t.cfg.Slots {
-		if b := t.ring.AtSlot(slot); lacksRows(t.index[slot], b) {
-			fillIndex(t.indexOf(b), b)
-		}
-	}
-}
-
-// fillIndexes adds the rows that were applied to the indexes.
-func (g *groups) fillIndexes() {
-	for slot := range g.cfg.Slots {
-		if b := g.ring.AtSlot(slot); lacksRows(g.index[slot], b) {
-			fillIndex(g.indexOf(b), b)
-		}
-	}
-}
-
-// lacksRows says that a bucket's arena has rows that its index has not.
-func lacksRows(x *fusefilter.OpenIndex, b *buckets.Bucket) bool {
-	return b != nil && len(b.Hashes()) > 0 && (x == nil || x.Len() < len(b.Hashes()))
-}
-
-// fillIndex adds the rows that an index lacks.
-func fillIndex(x *fusefilter.OpenIndex, b *buckets.Bucket) {
-	for row := x.Len(); row < len(b.Hashes()); row++ {
-		x.Insert(b.Hashes()[row], uint32(row))
 	}
 }

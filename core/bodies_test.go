@@ -49,7 +49,7 @@ func (w *bodyWatch) Results(out *Output) error {
 func TestAWaitWithoutTheirBodies(t *testing.T) {
 	for _, probe := range []Probe{ProbeAligned, ProbeWait} {
 		for _, off := range []bool{false, true} {
-			cfg := &Config{Before: 500, After: 1000, MaxSpread: 5000, Width: 100, Slots: 64, Filter: fusefilter.Fuse16, Probe: probe, BatchSize: 16, Inline: true,
+			cfg := &Config{Before: 500, After: 1000, MaxSpread: 600, Width: 100, Slots: 64, Filter: fusefilter.Fuse16, Probe: probe, BatchSize: 16, Inline: true,
 				Cardinality: ManyToMany, WantA: true, WantB: true, NoBodies: off, Drain: true}
 			var as, bs []event
 			for i := range int64(400) {
@@ -58,8 +58,16 @@ func TestAWaitWithoutTheirBodies(t *testing.T) {
 			}
 			w := &bodyWatch{}
 			e := open(t, cfg, newRocks(t, 1).open(t), newScript(t, 8, []scriptPart{part(0, as...)}, []scriptPart{part(0, bs...)}), w)
+			waited := [2]int{}
+			e.Observe = watch(func(e *Engine) {
+				l := e.Levels(false)
+				waited = [2]int{max(waited[A], l.Pending), max(waited[B], l.PendingB)}
+			})
 			must(t, e.Run(context.Background()))
 			must(t, e.Close())
+			if waited[A] == 0 || probe == ProbeWait && waited[B] == 0 {
+				t.Errorf("probe %d: nobody waited: %v", probe, waited)
+			}
 			switch {
 			case w.without[B] > 0, !off && w.without[A] > 0, off && w.with[A] > 0, probe == ProbeWait && w.with[B] == 0, w.with[A]+w.without[A] == 0:
 				t.Errorf("probe %d, NoBodies %v: entries with bodies %v, without %v", probe, off, w.with, w.without)

@@ -176,7 +176,7 @@ func (w *both) Undo() {
 }
 
 // Changes implements Joiner: the rings share a store, and a journal.
-func (w *both) Changes(dst []Change, task int) ([]Change, error) { return w.a.changes(dst, task), nil }
+func (w *both) Changes(dst []Change) ([]Change, error) { return w.a.changes(dst), nil }
 
 // Apply implements Joiner.
 func (w *both) Apply(changes []Change, by [2]Limits) error {
@@ -185,8 +185,8 @@ func (w *both) Apply(changes []Change, by [2]Limits) error {
 	if err := w.a.apply(changes); err != nil {
 		return err
 	}
-	w.a.fillIndexes()
-	w.b.fillIndexes()
+	w.a.fillIndexes(w.a.ring)
+	w.b.fillIndexes(w.b.ring)
 	return nil
 }
 

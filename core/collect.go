@@ -45,11 +45,7 @@ type groups struct {
 	ring *buckets.Ring
 	help *helper                // the task's: writes and drops
 	hash func(id []byte) uint64 // nil: hashOfA (tests)
-	// index of the rows in arenas, by slot, and of those that are being written; nil where there are none.
-	index [buckets.MaxSlots]*fusefilter.OpenIndex
-	part  [buckets.MaxSlots]partIndex
-	spare []*fusefilter.OpenIndex
-	rows  int // of the last bucket that was dropped: how large the next index starts
+	openIndexes
 	key   [collectSize]byte
 	late  []found // A whose first B came too late, in this batch: their null row is due
 	lateA copies  // their entries
@@ -60,15 +56,7 @@ type groups struct {
 // newGroups is what a ring holds, which is at the batch of the commit record. The ring is the groups' from here on.
 func newGroups(cfg *Config, ring *buckets.Ring, help *helper) *groups {
 	g := &groups{cfg: cfg, ring: ring, help: help, stats: &TaskStats{}, take: taking{most: cfg.maxOutput(), mostRead: maxRead}}
-	for slot := range cfg.Slots {
-		b := ring.AtSlot(slot)
-		if b == nil || len(b.Hashes()) == 0 {
-			continue
-		}
-		x := fusefilter.NewOpenIndex(len(b.Hashes()))
-		fillIndex(x, b)
-		g.index[slot] = x
-	}
+	g.fillIndexes(ring)
 	return g
 }
 
@@ -207,21 +195,6 @@ func (g *groups) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex
 	return b, g.indexOf(b), nil
 }
 
-// indexOf is Task.indexOf.
-func (g *groups) indexOf(b *buckets.Bucket) *fusefilter.OpenIndex {
-	x := g.index[b.Slot]
-	if x == nil {
-		if n := len(g.spare); n > 0 {
-			x, g.spare = g.spare[n-1], g.spare[:n-1]
-		} else {
-			x = fusefilter.NewOpenIndex(0)
-		}
-		x.Reset(g.rows)
-		g.index[b.Slot] = x
-	}
-	return x
-}
-
 // begin forgets what came out last: before each part of a batch.
 func (g *groups) begin() { g.take.begin() }
 
@@ -230,24 +203,5 @@ func (g *groups) undo() {
 	g.begin()
 	g.forgetLate()
 	g.take.forget()
-	for slot := range g.cfg.Slots {
-		b, x := g.ring.AtSlot(slot), g.index[slot]
-		if b != nil && x != nil && b.CommittedRows() < x.Len() {
-			x.Undo(uint32(b.CommittedRows()), b.Hashes())
-		}
-	}
-	g.ring.Undo()
-	for slot := range g.cfg.Slots {
-		if x := g.index[slot]; x != nil && x.Len() == 0 {
-			g.freeIndex(x)
-			g.index[slot] = nil
-		}
-	}
-}
-
-// freeIndex keeps an index that is no longer needed for the next bucket.
-func (g *groups) freeIndex(x *fusefilter.OpenIndex) {
-	if x != nil && len(g.spare) == 0 {
-		g.spare = append(g.spare, x)
-	}
+	g.undoRing(g.ring)
 }

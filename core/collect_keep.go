@@ -38,8 +38,7 @@ func (j *groupSpill) finish(t *Task) error {
 		}
 		return nil
 	}
-	g.freeIndex(g.part[b.Slot].OpenIndex)
-	g.part[b.Slot] = partIndex{}
+	g.freePart(b.Slot)
 	g.stats.Spills++
 	return nil
 }
@@ -75,11 +74,9 @@ func (g *groups) maintain(floor int64) error {
 			continue
 		}
 		if x := g.index[slot]; x != nil {
-			g.rows = x.Len()
+			g.first = x.Len()
 		}
-		g.freeIndex(g.index[slot])
-		g.freeIndex(g.part[slot].OpenIndex) // a run that is being written reads no index
-		g.index[slot], g.part[slot] = nil, partIndex{}
+		g.freeBoth(slot)
 	}
 	drops, err := g.ring.DropBelow(floor)
 	if err != nil {
@@ -114,20 +111,6 @@ func (g *groups) arenas() (open, writing, most int64, largest *buckets.Bucket) {
 // spill has what a bucket has so far written as a run; no other run of it is being written. Call between batches.
 func (g *groups) spill(b *buckets.Bucket) {
 	seal := g.ring.StartSpill(b).RowsOnly()
-	g.part[b.Slot] = partIndex{g.index[b.Slot], seal.Base()}
-	g.index[b.Slot] = nil
+	g.setApart(b, seal)
 	g.help.start(&groupSpill{g: g, seal: seal})
-}
-
-// bytes are what indexes and arenas of collected B take.
-func (g *groups) bytes() (index int, arena int64) {
-	for slot := range g.cfg.Slots {
-		if x := g.index[slot]; x != nil {
-			index += x.Bytes()
-		}
-		if x := g.part[slot].OpenIndex; x != nil {
-			index += x.Bytes()
-		}
-	}
-	return index, g.ring.ArenaBytes()
 }

@@ -415,7 +415,7 @@ func (rig *groupRig) run(steps int) {
 			buckets++
 		}
 	}
-	if index, _ := rig.g.bytes(); rig.g.ring.Pending() != 0 || buckets != 0 || index != 0 {
+	if index := rig.g.bytes(); rig.g.ring.Pending() != 0 || buckets != 0 || index != 0 {
 		rig.t.Fatalf("all is over, and there is left: %d B, %d buckets, %d bytes of indexes", rig.g.ring.Pending(), buckets, index)
 	}
 	rig.finish(1 << 30)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadNow reads the clock of the calling thread: two system calls, a third of a microsecond.
+// threadNow reads the clock of the calling thread: two system calls, a third of a microsecond, or one and a half in some virtual machines.
 func threadNow() threadMoment {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {

@@ -28,9 +28,9 @@ type Joiner interface {
 	GoOn() error
 	// Undo goes back to the last commit.
 	Undo()
-	// Changes appends what the batch did to the joiner's state, as the joiner of task number `task`. The bytes are valid until
+	// Changes appends what the batch did to the joiner's state; which task it is, the engine adds. The bytes are valid until
 	// Commit or Undo, and nothing of the batch may come between.
-	Changes(dst []Change, task int) ([]Change, error)
+	Changes(dst []Change) ([]Change, error)
 	// Apply does, between Begin and Commit or Undo, what Changes of another joiner of this task said. By are the limits that
 	// the batch let go by (Release); what it put out does not come out again.
 	Apply(changes []Change, by [2]Limits) error
@@ -105,9 +105,7 @@ func (t taskJoiner) Found() Found {
 }
 
 // Changes implements Joiner.
-func (t taskJoiner) Changes(dst []Change, task int) ([]Change, error) {
-	return t.changes(dst, task), nil
-}
+func (t taskJoiner) Changes(dst []Change) ([]Change, error) { return t.changes(dst), nil }
 
 // Apply implements Joiner.
 func (t taskJoiner) Apply(changes []Change, by [2]Limits) error {
@@ -115,9 +113,9 @@ func (t taskJoiner) Apply(changes []Change, by [2]Limits) error {
 	if err := t.apply(changes); err != nil {
 		return err
 	}
-	t.fillIndexes()
+	t.fillIndexes(t.ring)
 	if t.groups != nil {
-		t.groups.fillIndexes()
+		t.groups.fillIndexes(t.groups.ring)
 	}
 	return nil
 }
@@ -162,18 +160,11 @@ func (t taskJoiner) Levels(deep bool) Levels {
 		default:
 			l.Open++
 		}
-		if x := t.index[slot]; x != nil {
-			l.IndexBytes += x.Bytes()
-		}
-		if x := t.part[slot].OpenIndex; x != nil {
-			l.IndexBytes += x.Bytes()
-		}
 	}
-	l.IndexBytes += int(t.freshBytes())
+	l.IndexBytes = t.bytes() + int(t.freshBytes())
 	if t.groups != nil {
-		index, arena := t.groups.bytes()
-		l.IndexBytes += index
-		l.ArenaBytes += arena
+		l.IndexBytes += t.groups.bytes()
+		l.ArenaBytes += t.groups.ring.ArenaBytes()
 	}
 	if t.help.seals > 0 || t.lanesBusy {
 		l.Rotating++

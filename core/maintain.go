@@ -45,10 +45,9 @@ func (j *sealJob) finish(t *Task) error {
 		return nil
 	}
 	if x := t.part[b.Slot].OpenIndex; x != nil {
-		t.rows = uint32(x.Len())
-		t.freeIndex(x)
+		t.first = x.Len() + x.Len()/8
 	}
-	t.part[b.Slot] = partIndex{}
+	t.freePart(b.Slot)
 	if b.State() == buckets.Sealed {
 		t.stats.SealedTotal++
 	} else {
@@ -188,8 +187,7 @@ func (t *Task) startSeals() (any bool) {
 
 // startRun has a job write rows that were set apart; their index goes with them.
 func (t *Task) startRun(b *buckets.Bucket, seal *buckets.SealJob) {
-	t.part[b.Slot] = partIndex{t.index[b.Slot], seal.Base()}
-	t.index[b.Slot] = nil
+	t.setApart(b, seal)
 	t.start(&sealJob{kind: t.cfg.Filter, seal: seal})
 }
 
@@ -280,9 +278,7 @@ func (t *Task) dropBelow(floor int64) error {
 	books := make(map[int64]BucketBook, len(due))
 	for _, b := range due {
 		books[b.Epoch], t.books[b.Slot] = t.books[b.Slot], BucketBook{}
-		t.freeIndex(t.index[b.Slot])
-		t.freeIndex(t.part[b.Slot].OpenIndex) // a run that is being written reads no index
-		t.index[b.Slot], t.part[b.Slot] = nil, partIndex{}
+		t.freeBoth(b.Slot)
 		t.set.Clear(b.Slot)
 		t.forgetFilter(b.Slot)
 		t.forgetRelease(b.Slot)

@@ -20,10 +20,7 @@ type Task struct {
 	askCPU AskCPU
 	rings  *buckets.Rings // ring, and those that share its store: what the task commits and closes
 	set    *fusefilter.Set
-	// index of the rows in arenas, by slot, and of those that are being written as a run; nil where there are none.
-	index   [buckets.MaxSlots]*fusefilter.OpenIndex
-	part    [buckets.MaxSlots]partIndex
-	spare   []*fusefilter.OpenIndex
+	openIndexes
 	filters [buckets.MaxSlots]filterLife
 	books   [buckets.MaxSlots]BucketBook // of the bucket that is in the slot
 	back    map[int64]int64              // Gate.back of the side that it stores
@@ -62,13 +59,6 @@ type Task struct {
 	closing    bool  // nothing new is begun: after a drop that failed, the set may know buckets that the ring no longer has
 	syncBusy   bool
 	outputs    Syncer // synced before this task's log, which has the commit record
-	rows       uint32 // of the last bucket that was sealed: how large the next index starts
-}
-
-// partIndex is the index of a part of a bucket: its row 0 is row base of the bucket.
-type partIndex struct {
-	*fusefilter.OpenIndex
-	base uint32
 }
 
 // candidate is one place where a B may find its A, in the order of the B.
@@ -105,21 +95,13 @@ func newTask(cfg *Config, ring *buckets.Ring, let Limits, help *helper) *Task {
 		if b == nil {
 			continue
 		}
-		if b.State() != buckets.Sealed {
-			t.reindex(b)
-		}
 		if !b.Empty() {
 			t.set.SetMaybe(slot)
 		}
 	}
+	t.fillIndexes(ring)
 	t.loadFilters()
 	return t
-}
-
-func (t *Task) reindex(b *buckets.Bucket) {
-	x := fusefilter.NewOpenIndex(len(b.Hashes()))
-	fillIndex(x, b)
-	t.index[b.Slot] = x
 }
 
 // begin forgets the last batch's results.
@@ -156,8 +138,11 @@ func (t *Task) pairOn() error {
 	if !t.asks.busy {
 		return nil
 	}
-	start := time.Now()
-	defer func() { t.stats.AskTime += time.Since(start) }()
+	began, start := threadNow(), time.Now()
+	defer func() {
+		t.stats.AskTime += time.Since(start)
+		t.askCPU.since(began, 0) // ask counted them
+	}()
 	return t.pair()
 }
 
@@ -249,28 +234,13 @@ func (t *Task) openBucket(epoch int64) (*buckets.Bucket, *fusefilter.OpenIndex, 
 	return b, t.indexOf(b), nil
 }
 
-// indexOf is the index of an open bucket's arena; it is made if there is none.
-func (t *Task) indexOf(b *buckets.Bucket) *fusefilter.OpenIndex {
-	x := t.index[b.Slot]
-	if x == nil {
-		if n := len(t.spare); n > 0 {
-			x, t.spare = t.spare[n-1], t.spare[:n-1]
-		} else {
-			x = fusefilter.NewOpenIndex(0)
-		}
-		x.Reset(int(t.rows + t.rows/8))
-		t.index[b.Slot] = x
-	}
-	return x
-}
-
 // ask lets B rows ask, in order: hash all, find the candidates of all, read the sealed ones in one go, then pair
 // one B after another, since an A that one of them uses up is gone for the next.
 func (t *Task) ask(rows []slice) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	start, began := time.Now(), threadNow()
+	began, start := threadNow(), time.Now() // in this order, since system calls are no part of asking
 	t.gather(rows)
 	if err := t.findCandidates(rows); err != nil {
 		return err
@@ -422,28 +392,5 @@ func (t *Task) undo() {
 	if t.groups != nil {
 		t.groups.undo()
 	}
-	for slot := range t.cfg.Slots {
-		b := t.ring.AtSlot(slot)
-		x := t.index[slot]
-		if b == nil || x == nil || b.State() != buckets.Open {
-			continue
-		}
-		if kept := b.CommittedRows(); kept < x.Len() {
-			x.Undo(uint32(kept), b.Hashes())
-		}
-	}
-	t.ring.Undo()
-	for slot := range t.cfg.Slots {
-		if x := t.index[slot]; x != nil && x.Len() == 0 {
-			t.freeIndex(x)
-			t.index[slot] = nil
-		}
-	}
-}
-
-// freeIndex keeps an index that is no longer needed for the next bucket.
-func (t *Task) freeIndex(x *fusefilter.OpenIndex) {
-	if x != nil && len(t.spare) == 0 {
-		t.spare = append(t.spare, x)
-	}
+	t.undoRing(t.ring)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -69,7 +70,7 @@ func TestRule20HotKey(t *testing.T) {
 		if want := hotA*hotB + others; bytes.Count(result, []byte("\n")) != want || len(seen) != want {
 			t.Errorf("%s: %d lines, %d of them different, want %d", probe, bytes.Count(result, []byte("\n")), len(seen), want)
 		}
-		if peak > most {
+		if peak > most || peak == 0 && runtime.GOOS == "linux" { // elsewhere nobody knows
 			t.Errorf("%s: %d MiB of memory at the most, want less than %d", probe, peak>>20, most>>20)
 		}
 	}
