@@ -127,18 +127,6 @@ func (f *Fetcher) Fetch(ctx context.Context, places []Place, visit func(i int, r
 	return nil
 }
 
-// pause waits, or for the context.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // question is one call of Fetch.
 type question struct {
 	f       *Fetcher

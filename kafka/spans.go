@@ -16,11 +16,7 @@ type Span struct{ Start, End int64 }
 
 // Spans are those of all partitions of a topic, by number; nil if there is no such topic.
 func Spans(ctx context.Context, o Options, topic string) ([]Span, error) {
-	opts, err := o.clientOpts()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := kgo.NewClient(opts...)
+	cl, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +85,7 @@ func AwaitCommitted(ctx context.Context, o Options, topic string) error {
 		if err == nil && !open {
 			return nil
 		}
-		select {
-		case <-time.After(markerAgain):
-		case <-ctx.Done():
-			err = errors.Join(err, ctx.Err())
-		}
+		err = errors.Join(err, pause(ctx, markerAgain))
 	}
 	return fmt.Errorf("topic %s: waiting for the ends of transactions: %w", topic, explain(err))
 }
@@ -101,11 +93,7 @@ func AwaitCommitted(ctx context.Context, o Options, topic string) error {
 // GroupOffsets are where a group goes on reading a topic; 0 in a partition of which it has committed nothing. nil if it has
 // committed nothing at all.
 func GroupOffsets(ctx context.Context, o Options, group, topic string, partitions int) ([]int64, error) {
-	opts, err := o.clientOpts()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := kgo.NewClient(opts...)
+	cl, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
