@@ -21,6 +21,24 @@ type Topic struct {
 	Settings   map[string]string // all of them
 }
 
+func newTopic(d kadm.TopicDetail) Topic {
+	t := Topic{Name: d.Topic, Partitions: len(d.Partitions), MaxBytes: defaultMaxBytes, Settings: map[string]string{}}
+	if d.ID != (kadm.TopicID{}) {
+		t.ID = d.ID.String()
+	}
+	return t
+}
+
+// set takes over settings.
+func (t *Topic) set(list []kadm.Config) {
+	for _, s := range list {
+		t.Settings[s.Key] = s.MaybeValue()
+	}
+	if n, err := strconv.ParseInt(t.Settings["max.message.bytes"], 10, 32); err == nil && n > 0 {
+		t.MaxBytes = int32(n)
+	}
+}
+
 // Cluster is what a cluster says about itself.
 type Cluster struct {
 	ID     string
@@ -47,11 +65,7 @@ func Describe(ctx context.Context, o Options, topics ...string) (*Cluster, error
 		case t.Err != nil:
 			return nil, fmt.Errorf("topic %s: %w", name, explain(t.Err))
 		default:
-			d := Topic{Name: name, Partitions: len(t.Partitions), MaxBytes: defaultMaxBytes, Settings: map[string]string{}}
-			if t.ID != (kadm.TopicID{}) {
-				d.ID = t.ID.String()
-			}
-			c.Topics[name] = d
+			c.Topics[name] = newTopic(t)
 			there = append(there, name)
 		}
 	}
@@ -68,12 +82,7 @@ func Describe(ctx context.Context, o Options, topics ...string) (*Cluster, error
 			o.log().Warn("the settings of a topic cannot be read: Kafka's own are assumed", "topic", r.Name, "error", r.Err)
 			continue
 		}
-		for _, s := range r.Configs {
-			t.Settings[s.Key] = s.MaybeValue()
-		}
-		if n, err := strconv.ParseInt(t.Settings["max.message.bytes"], 10, 32); err == nil && n > 0 {
-			t.MaxBytes = int32(n)
-		}
+		t.set(r.Configs)
 		c.Topics[r.Name] = t
 	}
 	return c, nil

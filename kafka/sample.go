@@ -32,16 +32,16 @@ const (
 // Sample reads about n of the newest records of a topic. It reads as long as ctx lasts, and gives what it has then.
 func (i *Inspector) Sample(ctx context.Context, t *TopicFacts, n int, uncommitted bool) (*Sample, error) {
 	s := &Sample{Topic: t.Name, Partitions: t.Partitions}
-	if t.End == nil {
+	if t.Spans == nil {
 		return nil, t.Lists
 	}
 	each := int64(max(1, (n+t.Partitions-1)/t.Partitions))
 	left := map[int32]int64{} // partitions that are not read to their ends
 	from := map[int32]kgo.Offset{}
-	for p := range t.End {
-		if t.End[p] > t.Start[p] {
-			left[int32(p)] = t.End[p]
-			from[int32(p)] = kgo.NewOffset().At(max(t.Start[p], t.End[p]-each))
+	for p, s := range t.Spans {
+		if s.End > s.Start {
+			left[int32(p)] = s.End
+			from[int32(p)] = kgo.NewOffset().At(max(s.Start, s.End-each))
 		}
 	}
 	if len(left) == 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A Span is what a partition holds for readers of committed records: the offsets from Start to End-1. There may be holes.
+// A Span is what a partition holds for readers, of committed records if nothing else is said: the offsets from Start to End-1. There
+// may be holes.
 type Span struct{ Start, End int64 }
 
 // Spans are those of all partitions of a topic, by number; nil if there is no such topic.
@@ -21,10 +22,7 @@ func Spans(ctx context.Context, o Options, topic string) ([]Span, error) {
 		return nil, err
 	}
 	defer cl.Close()
-	return spans(ctx, kadm.NewClient(cl), topic)
-}
-
-func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) {
+	adm := kadm.NewClient(cl)
 	meta, err := adm.Metadata(ctx, topic)
 	if err != nil {
 		return nil, fmt.Errorf("asking about topic %s: %w", topic, err)
@@ -36,20 +34,35 @@ func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) 
 	if t.Err != nil {
 		return nil, fmt.Errorf("topic %s: %w", topic, t.Err)
 	}
-	list := make([]Span, len(t.Partitions))
-	starts, err := adm.ListStartOffsets(ctx, topic)
+	list, err := listSpans(ctx, adm, topic, len(t.Partitions), false)
 	if err != nil {
 		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
 	}
-	ends, err := adm.ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
+	return list, nil
+}
+
+// listSpans are those of a topic with so many partitions; uncommitted: for who reads records whose transaction is open too.
+func listSpans(ctx context.Context, adm *kadm.Client, topic string, partitions int, uncommitted bool) ([]Span, error) {
+	ends := adm.ListCommittedOffsets
+	if uncommitted {
+		ends = adm.ListEndOffsets
 	}
+	var at [2]kadm.ListedOffsets
+	for i, ask := range []func(context.Context, ...string) (kadm.ListedOffsets, error){adm.ListStartOffsets, ends} {
+		var err error
+		if at[i], err = ask(ctx, topic); err == nil {
+			err = at[i].Error()
+		}
+		if err != nil {
+			return nil, explain(err)
+		}
+	}
+	list := make([]Span, partitions)
 	for p := range list {
-		start, hasStart := starts.Lookup(topic, int32(p))
-		end, hasEnd := ends.Lookup(topic, int32(p))
-		if err := errors.Join(start.Err, end.Err); err != nil || !hasStart || !hasEnd {
-			return nil, fmt.Errorf("offsets of %s/%d are not known: %w", topic, p, err)
+		start, hasStart := at[0].Lookup(topic, int32(p))
+		end, hasEnd := at[1].Lookup(topic, int32(p))
+		if !hasStart || !hasEnd {
+			return nil, fmt.Errorf("partition %d: no answer", p)
 		}
 		list[p] = Span{start.Offset, end.Offset}
 	}
