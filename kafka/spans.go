@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -138,49 +139,66 @@ func GroupOffsets(ctx context.Context, o Options, group, topic string, partition
 // span that ends in records of a transaction that was aborted behind it (two producers wrote to the partition at the same time)
 // comes to its end only with the next record or marker.
 func Scan(ctx context.Context, o Options, topic string, of []Span, visit func(*kgo.Record) error) error {
-	from := spansFrom(of)
-	if len(from) == 0 {
+	s := scan{topic: topic, spans: of, visit: visit}
+	return s.run(ctx, o, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.FetchMaxBytes(32<<20), kgo.FetchMaxPartitionBytes(4<<20), kgo.MaxConcurrentFetches(2))
+}
+
+// scan reads spans of a topic to their ends.
+type scan struct {
+	topic  string
+	spans  []Span
+	visit  func(*kgo.Record) error
+	polled func(*kgo.Client) // after each poll; may be nil
+
+	left map[int32]kgo.Offset // partitions that have not come to their end
+}
+
+// run reads. The options are how; markers have to be kept, for a span may end with one.
+func (s *scan) run(ctx context.Context, o Options, how ...kgo.Opt) error {
+	s.left = map[int32]kgo.Offset{}
+	for p, span := range s.spans {
+		if span.Start < span.End {
+			s.left[int32(p)] = kgo.NewOffset().At(span.Start)
+		}
+	}
+	if len(s.left) == 0 {
 		return nil
 	}
 	opts, err := o.clientOpts()
 	if err != nil {
 		return err
 	}
-	opts = append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), kgo.FetchMaxBytes(32<<20), kgo.FetchMaxPartitionBytes(4<<20), kgo.MaxConcurrentFetches(2))
-	cl, err := kgo.NewClient(opts...)
+	cl, err := kgo.NewClient(append(append(opts, how...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.topic: maps.Clone(s.left)}))...)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	s := scan{spans: of, left: from, visit: visit}
 	for len(s.left) > 0 {
 		fetches := cl.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.take(cl, topic, fetches); err != nil {
+		if err := s.take(cl, fetches); err != nil {
 			return err
+		}
+		if s.polled != nil {
+			s.polled(cl)
 		}
 	}
 	return nil
 }
 
-// scan is a Scan under way.
-type scan struct {
-	spans []Span
-	left  map[int32]kgo.Offset // partitions that have not come to their end
-	visit func(*kgo.Record) error
-}
-
-func (s *scan) take(cl *kgo.Client, topic string, fetches kgo.Fetches) (err error) {
+func (s *scan) take(cl *kgo.Client, fetches kgo.Fetches) (err error) {
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		switch {
 		case err != nil:
+		case f.Err != nil && f.Partition < 0: // of all of them
+			err = fmt.Errorf("reading topic %s: %w", s.topic, explain(f.Err))
 		case f.Err != nil:
-			err = fmt.Errorf("reading %s/%d: %w", topic, f.Partition, f.Err)
+			err = fmt.Errorf("reading %s/%d: %w", s.topic, f.Partition, explain(f.Err))
 		default:
-			err = s.partition(cl, topic, &f.FetchPartition)
+			err = s.partition(cl, &f.FetchPartition)
 		}
 	})
 	return err
@@ -188,7 +206,7 @@ func (s *scan) take(cl *kgo.Client, topic string, fetches kgo.Fetches) (err erro
 
 // partition takes what came of one. Its end is known by the markers of transactions too, which are the last that some partitions
 // have.
-func (s *scan) partition(cl *kgo.Client, topic string, f *kgo.FetchPartition) error {
+func (s *scan) partition(cl *kgo.Client, f *kgo.FetchPartition) error {
 	if _, reading := s.left[f.Partition]; !reading {
 		return nil
 	}
@@ -205,7 +223,7 @@ func (s *scan) partition(cl *kgo.Client, topic string, f *kgo.FetchPartition) er
 	}
 	if n := len(f.Records); n > 0 && f.Records[n-1].Offset >= end-1 {
 		delete(s.left, f.Partition)
-		cl.PauseFetchPartitions(map[string][]int32{topic: {f.Partition}})
+		cl.PauseFetchPartitions(map[string][]int32{s.topic: {f.Partition}})
 	}
 	return nil
 }
