@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -105,6 +106,58 @@ func CreateTopic(ctx context.Context, o Options, name string, partitions int, se
 		return fmt.Errorf("creating topic %s: %w", name, explain(err))
 	}
 	return nil
+}
+
+// Delete removes topics and groups. What is not there is no error.
+func Delete(ctx context.Context, o Options, topics, groups []string) error {
+	cl, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	var errs []error
+	gone, err := adm.DeleteTopics(ctx, topics...)
+	errs = append(errs, err)
+	for _, t := range gone {
+		if t.Err != nil && !errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
+			errs = append(errs, fmt.Errorf("deleting topic %s: %w", t.Topic, t.Err))
+		}
+	}
+	left, err := adm.DeleteGroups(ctx, groups...)
+	errs = append(errs, err)
+	for _, g := range left {
+		if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
+			errs = append(errs, fmt.Errorf("deleting group %s: %w", g.Group, g.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Versions are the releases of Kafka that the brokers seem to be, by the requests that they know: a broker does not say its own.
+func Versions(ctx context.Context, o Options) ([]string, error) {
+	cl, err := o.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	all, err := kadm.NewClient(cl).ApiVersions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the brokers for their versions: %w", explain(err))
+	}
+	return releases(all), nil
+}
+
+// releases are those of brokers that answered, each once.
+func releases(all kadm.BrokersApiVersions) []string {
+	var list []string
+	for _, b := range all {
+		if b.Err == nil {
+			list = append(list, b.VersionGuess())
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // dial makes a client for requests of its own. The caller closes it.

@@ -2,12 +2,8 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -53,51 +49,4 @@ func Follow(ctx context.Context, o Options, topic string, visit func(*kgo.Record
 		}
 		fetches.EachRecord(visit)
 	}
-}
-
-// Delete removes topics and groups. What is not there is no error.
-func Delete(ctx context.Context, o Options, topics, groups []string) error {
-	cl, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	var errs []error
-	gone, err := adm.DeleteTopics(ctx, topics...)
-	errs = append(errs, err)
-	for _, t := range gone {
-		if t.Err != nil && !errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
-			errs = append(errs, fmt.Errorf("deleting topic %s: %w", t.Topic, t.Err))
-		}
-	}
-	left, err := adm.DeleteGroups(ctx, groups...)
-	errs = append(errs, err)
-	for _, g := range left {
-		if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-			errs = append(errs, fmt.Errorf("deleting group %s: %w", g.Group, g.Err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Versions are the releases of Kafka that the brokers seem to be, by the requests that they know: a broker does not say its own.
-func Versions(ctx context.Context, o Options) ([]string, error) {
-	cl, err := o.dial()
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
-	all, err := kadm.NewClient(cl).ApiVersions(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("asking the brokers for their versions: %w", explain(err))
-	}
-	var list []string
-	for _, b := range all.Sorted() {
-		if b.Err == nil {
-			list = append(list, b.VersionGuess())
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Inspector asks a cluster what somebody who is about to join two of its topics wants to know. It writes nothing, joins no group and takes over no
@@ -29,9 +30,9 @@ func NewInspector(ctx context.Context, o Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cl.Ping(ctx); err != nil {
+	if err := reach(ctx, cl, o); err != nil {
 		cl.Close()
-		return nil, fmt.Errorf("kafka: brokers %s: %w", o, explain(err))
+		return nil, explain(err)
 	}
 	return &Inspector{o: o, cl: cl, adm: kadm.NewClient(cl)}, nil
 }
@@ -41,7 +42,6 @@ func (i *Inspector) Close() { i.cl.Close() }
 
 // ClusterFacts are what the brokers say of themselves.
 type ClusterFacts struct {
-	ID       string
 	Brokers  []string // host:port
 	Versions []string // guessed from what they can do; one if all are alike
 	// TransactionMax is transaction.max.timeout.ms; 0: not told (a right that is missing, or a broker that does not say).
@@ -56,7 +56,7 @@ func (i *Inspector) Cluster(ctx context.Context) (*ClusterFacts, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	c := &ClusterFacts{ID: meta.Cluster, Transactions: true}
+	c := &ClusterFacts{Transactions: true}
 	var ids []int32
 	for _, b := range meta.Brokers {
 		ids = append(ids, b.NodeID)
@@ -70,14 +70,11 @@ func (i *Inspector) Cluster(ctx context.Context) (*ClusterFacts, error) {
 		if v.Err != nil {
 			return nil, fmt.Errorf("broker %d: %w", v.NodeID, explain(v.Err))
 		}
-		if guess := v.VersionGuess(); !slices.Contains(c.Versions, guess) {
-			c.Versions = append(c.Versions, guess)
-		}
-		if _, _, ok := v.KeyVersions(initProducerID); !ok {
+		if _, _, ok := v.KeyVersions(kmsg.InitProducerID.Int16()); !ok {
 			c.Transactions = false
 		}
 	}
-	slices.Sort(c.Versions)
+	c.Versions = releases(versions)
 	configs, err := i.adm.DescribeBrokerConfigs(ctx, ids...)
 	if err != nil {
 		return c, nil // a right that joining does not need
@@ -97,9 +94,6 @@ func (i *Inspector) Cluster(ctx context.Context) (*ClusterFacts, error) {
 	}
 	return c, nil
 }
-
-// initProducerID is the key of the request that transactions begin with.
-const initProducerID = 22
 
 // TopicFacts are what the cluster says of a topic.
 type TopicFacts struct {
