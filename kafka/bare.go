@@ -2,12 +2,8 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -15,52 +11,19 @@ import (
 // itself can do, with the settings of a Consumer. After each poll progress is told how many records there were so far, and how many
 // bytes their keys and values have. It returns when all spans are read.
 func Bare(ctx context.Context, o Options, topic string, of []Span, progress func(records, bytes int64)) error {
-	from := spansFrom(of)
-	if len(from) == 0 {
-		return nil
-	}
-	opts, err := o.clientOpts()
-	if err != nil {
-		return err
-	}
 	grown := newGrowth(defaultFetchBytes)
-	opts = append(opts, fetchOpts(grown, kgo.ReadCommitted())...)
-	cl, err := kgo.NewClient(append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))...)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
 	var records, bytes int64
-	s := scan{spans: of, left: from, visit: func(r *kgo.Record) error {
+	s := scan{topic: topic, spans: of, visit: func(r *kgo.Record) error {
 		records++
 		bytes += int64(len(r.Key) + len(r.Value))
 		return nil
-	}}
-	for len(s.left) > 0 {
-		fetches := cl.PollFetches(ctx)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.take(cl, topic, fetches); err != nil {
-			return err
-		}
+	}, polled: func(cl *kgo.Client) {
 		if grown.measure() {
 			cl.UpdateFetchMaxBytes(grown.limits())
 		}
 		progress(records, bytes)
-	}
-	return nil
-}
-
-// spansFrom are the offsets from which spans are read; partitions without one are left out.
-func spansFrom(of []Span) map[int32]kgo.Offset {
-	from := map[int32]kgo.Offset{}
-	for p, s := range of {
-		if s.Start < s.End {
-			from[int32(p)] = kgo.NewOffset().At(s.Start)
-		}
-	}
-	return from
+	}}
+	return s.run(ctx, o, fetchOpts(grown, kgo.ReadCommitted())...)
 }
 
 // Follow reads the committed records of a topic from its beginning on, as they come, until the context is done, which is no error.
@@ -86,51 +49,4 @@ func Follow(ctx context.Context, o Options, topic string, visit func(*kgo.Record
 		}
 		fetches.EachRecord(visit)
 	}
-}
-
-// Delete removes topics and groups. What is not there is no error.
-func Delete(ctx context.Context, o Options, topics, groups []string) error {
-	cl, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	var errs []error
-	gone, err := adm.DeleteTopics(ctx, topics...)
-	errs = append(errs, err)
-	for _, t := range gone {
-		if t.Err != nil && !errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
-			errs = append(errs, fmt.Errorf("deleting topic %s: %w", t.Topic, t.Err))
-		}
-	}
-	left, err := adm.DeleteGroups(ctx, groups...)
-	errs = append(errs, err)
-	for _, g := range left {
-		if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-			errs = append(errs, fmt.Errorf("deleting group %s: %w", g.Group, g.Err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Versions are the releases of Kafka that the brokers seem to be, by the requests that they know: a broker does not say its own.
-func Versions(ctx context.Context, o Options) ([]string, error) {
-	cl, err := o.dial()
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
-	all, err := kadm.NewClient(cl).ApiVersions(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("asking the brokers for their versions: %w", explain(err))
-	}
-	var list []string
-	for _, b := range all.Sorted() {
-		if b.Err == nil {
-			list = append(list, b.VersionGuess())
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
 }

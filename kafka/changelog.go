@@ -87,10 +87,8 @@ func (c *Changelog) Bounds(ctx context.Context, waiting func(open int64)) (start
 		if waiting != nil {
 			waiting(stable)
 		}
-		select {
-		case <-time.After(lastStable):
-		case <-ctx.Done():
-			return 0, 0, ctx.Err()
+		if err := pause(ctx, lastStable); err != nil {
+			return 0, 0, err
 		}
 	}
 }

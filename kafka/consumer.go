@@ -115,9 +115,8 @@ func NewConsumer(ctx context.Context, o Options, c ConsumerOptions) (*Consumer, 
 	k := &Consumer{cl: cl, adm: kadm.NewClient(cl), opt: c, grown: grown, log: o.log(), changes: make(chan func(), 16), done: make(chan struct{}),
 		readers: map[topicPartition]*Reader{}, topics: map[string]kadm.TopicDetail{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
-	k.renewPoll()
 	k.wg.Go(k.watch)
-	go k.run()
+	go k.run(k.renewPoll())
 	return k, nil
 }
 
@@ -305,10 +304,9 @@ func (c *Consumer) renewPoll() context.Context {
 	return ctx
 }
 
-// run polls.
-func (c *Consumer) run() {
+// run polls, first with a context that renewPoll made.
+func (c *Consumer) run(ctx context.Context) {
 	defer close(c.done)
-	ctx := c.renewPoll()
 	for c.ctx.Err() == nil {
 		if ctx.Err() != nil {
 			ctx = c.renewPoll() // before the changes are done: one that comes later ends this one

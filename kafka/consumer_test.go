@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -280,19 +281,7 @@ func TestFatalErrorEndsTheReader(t *testing.T) {
 	c := b.consumer(b.options(), ConsumerOptions{})
 	b.ControlKey(1, func(req kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()
-		f := req.(*kmsg.FetchRequest)
-		resp := f.ResponseKind().(*kmsg.FetchResponse)
-		for _, t := range f.Topics {
-			rt := kmsg.NewFetchResponseTopic()
-			rt.Topic, rt.TopicID = t.Topic, t.TopicID
-			for _, p := range t.Partitions {
-				rp := kmsg.NewFetchResponseTopicPartition()
-				rp.Partition, rp.ErrorCode = p.Partition, 29 // TOPIC_AUTHORIZATION_FAILED
-				rt.Partitions = append(rt.Partitions, rp)
-			}
-			resp.Topics = append(resp.Topics, rt)
-		}
-		return resp, nil, true
+		return answerAll(req.(*kmsg.FetchRequest), func(p *kmsg.FetchResponseTopicPartition) { p.ErrorCode = kerr.TopicAuthorizationFailed.Code }), nil, true
 	})
 	_, err := readSome(t, mustOpen(t, c, "in", 0, 0, NoEnd), make([]projection.Record, 1))
 	if err == nil || !strings.Contains(err.Error(), "topic in, partition 0") || !strings.Contains(err.Error(), "AUTHORIZATION") {

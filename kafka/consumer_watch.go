@@ -40,9 +40,7 @@ func (c *Consumer) relocate(r *Reader) {
 			c.refetch(r, at)
 			return
 		}
-		select {
-		case <-time.After(wait):
-		case <-c.ctx.Done():
+		if pause(c.ctx, wait) != nil {
 			return
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"joinbench/projection"
@@ -69,7 +71,7 @@ const (
 	// emptyTries is how often an answer without anything must come before the records that it should hold are thought gone: a
 	// broker may answer like that for want of time.
 	emptyTries = 3
-	// beyondTries is the same for offsets behind the end of the log, where a leader that is new in office may not be yet. It is about 10 s.
+	// beyondTries is the same for offsets behind the end of the log, where a leader that is new in office may not be yet. It is 6.5 s at least.
 	beyondTries = 10
 	// unknownTries is how often a topic is looked for that is not there.
 	unknownTries = 10
@@ -127,18 +129,6 @@ func (f *Fetcher) Fetch(ctx context.Context, places []Place, visit func(i int, r
 	return nil
 }
 
-// pause waits, or for the context.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // question is one call of Fetch.
 type question struct {
 	f       *Fetcher
@@ -152,7 +142,17 @@ type question struct {
 type run struct {
 	partition int32
 	order     []int // what is left of it; never empty
-	tries     int   // that gave nothing
+	tries     int   // that gave nothing, in a row and for the same reason
+	why       error // the reason
+}
+
+// failed counts tries: what one reason has used up is not held against another.
+func (r *run) failed(why error) int {
+	if r.why != why {
+		r.why, r.tries = why, 0
+	}
+	r.tries++
+	return r.tries
 }
 
 // plan takes what the cache has, and makes runs of the rest.
@@ -278,16 +278,26 @@ func (q *question) settle(ctx context.Context, r *run, p *part, first bool) (boo
 	if asked < p.end && !first { // no room was left for it
 		return true, nil
 	}
-	r.tries++
-	switch {
-	case asked >= p.end && r.tries >= beyondTries: // the log was cut behind the records
-	case asked < p.end && r.tries >= emptyTries: // nothing up to the end is left
-	default:
+	if asked >= p.end {
+		return q.beyond(r), nil
+	}
+	if r.failed(errNothing) < emptyTries {
 		q.again(errNothing)
 		return true, nil
 	}
-	q.upTo(r, nil, max(p.end, asked+1))
+	q.upTo(r, nil, p.end) // nothing up to there is left
 	return len(r.order) > 0, nil
+}
+
+// beyond deals with a run whose first place is behind the end of the log, and says whether there is a rest of it: when it was tried often
+// enough, the log was cut behind the records, these and all that follow.
+func (q *question) beyond(r *run) bool {
+	if r.failed(kerr.OffsetOutOfRange) < beyondTries {
+		q.again(kerr.OffsetOutOfRange)
+		return true
+	}
+	q.upTo(r, nil, math.MaxInt64)
+	return false
 }
 
 // upTo tells the places of a run below an offset, from a stretch; without one they are gone.

@@ -87,7 +87,7 @@ func (q *question) unknown(runs []*run, err error) error {
 		return nil
 	}
 	for _, r := range runs {
-		if r.tries++; r.tries >= unknownTries {
+		if r.failed(kerr.UnknownTopicOrPartition) >= unknownTries {
 			return fmt.Errorf("topic %s, partition %d: %w", q.f.topic, r.partition, explain(err))
 		}
 	}
@@ -181,6 +181,9 @@ func (f *Fetcher) read(p *kmsg.FetchResponseTopicPartition, asked int64) part {
 	return out
 }
 
+// errDamaged is why what came could not be read.
+var errDamaged = errors.New("the records cannot be read")
+
 // refused deals with a partition's error, and says whether there is a rest of its run.
 func (q *question) refused(ctx context.Context, r *run, p *part) (bool, error) {
 	if errors.Is(p.err, kerr.OffsetOutOfRange) {
@@ -192,7 +195,7 @@ func (q *question) refused(ctx context.Context, r *run, p *part) (bool, error) {
 	}
 	var code *kerr.Error
 	if errors.Is(explain(p.err), ErrFatal) || !errors.As(p.err, &code) {
-		if r.tries++; code != nil || r.tries >= emptyTries { // what cannot be read may have been damaged on its way
+		if code != nil || r.failed(errDamaged) >= emptyTries { // what cannot be read may have been damaged on its way
 			return false, fmt.Errorf("fetching from topic %s, partition %d, offset %d: %w", q.f.topic, r.partition, q.places[r.order[0]].Offset, explain(p.err))
 		}
 	}
@@ -214,17 +217,9 @@ func (q *question) outOfRange(ctx context.Context, r *run) (bool, error) {
 		q.again(errors.Join(kerr.OffsetOutOfRange, err))
 		return true, nil
 	}
-	asked := q.places[r.order[0]].Offset
-	switch {
-	case asked < start.Offset:
-		q.upTo(r, nil, start.Offset)
-	default: // behind the end
-		if r.tries++; r.tries < beyondTries {
-			q.again(kerr.OffsetOutOfRange)
-			break
-		}
-		q.upTo(r, nil, asked+1)
-		r.tries = beyondTries - 1 // the next one is no better
+	if q.places[r.order[0]].Offset >= start.Offset {
+		return q.beyond(r), nil
 	}
+	q.upTo(r, nil, start.Offset)
 	return len(r.order) > 0, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -312,18 +313,7 @@ func TestFetcherGoesOnAfterTrouble(t *testing.T) {
 		case n%3 != 0:
 			return nil, nil, false
 		}
-		resp := req.ResponseKind().(*kmsg.FetchResponse)
-		for _, t := range req.Topics {
-			rt := kmsg.NewFetchResponseTopic()
-			rt.Topic, rt.TopicID = t.Topic, t.TopicID
-			for _, p := range t.Partitions {
-				rp := kmsg.NewFetchResponseTopicPartition()
-				rp.Partition, rp.ErrorCode = p.Partition, errs[n/3%len(errs)].Code
-				rt.Partitions = append(rt.Partitions, rp)
-			}
-			resp.Topics = append(resp.Topics, rt)
-		}
-		return resp, nil, true
+		return answerAll(req, func(p *kmsg.FetchResponseTopicPartition) { p.ErrorCode = errs[n/3%len(errs)].Code }), nil, true
 	})
 	for range 12 {
 		k.c.ShufflePartitionLeaders()
@@ -331,6 +321,43 @@ func TestFetcherGoesOnAfterTrouble(t *testing.T) {
 	}
 	if s := f.Stats(); s.Gone != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestTroublesAreCountedApart: a topic that a broker had not heard of and a leader that was behind use up nothing of the patience with
+// answers that hold no records.
+func TestTroublesAreCountedApart(t *testing.T) {
+	k := newFetchKit(t)
+	k.fill(rand.New(rand.NewPCG(7, 7)), 100)
+	said := slices.Concat(slices.Repeat([]int16{kerr.UnknownTopicOrPartition.Code}, unknownTries-1), slices.Repeat([]int16{kerr.OffsetOutOfRange.Code}, beyondTries-1),
+		make([]int16, emptyTries-1))
+	k.c.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		k.c.KeepControl()
+		if len(said) == 0 {
+			return nil, nil, false
+		}
+		code := said[0]
+		said = said[1:]
+		return answerAll(kreq.(*kmsg.FetchRequest), func(p *kmsg.FetchResponseTopicPartition) { p.ErrorCode, p.HighWatermark = code, 1000 }), nil, true
+	})
+	k.check(k.fetcher(0), k.all[:1], k.have)
+	if len(said) != 0 {
+		t.Errorf("%d answers were not asked for", len(said))
+	}
+}
+
+// TestBehindTheEnd: many offsets behind the end of a log cost no request each.
+func TestBehindTheEnd(t *testing.T) {
+	k := newFetchKit(t)
+	k.fill(rand.New(rand.NewPCG(8, 8)), 100)
+	var beyond []Place
+	for o := range int64(40) {
+		beyond = append(beyond, Place{0, 500 + o})
+	}
+	f := k.fetcher(0)
+	k.check(f, beyond, nil)
+	if s := f.Stats(); s.Gone != 40 || s.Requests != beyondTries {
+		t.Errorf("%+v, want 40 gone after %d requests", s, beyondTries)
 	}
 }
 

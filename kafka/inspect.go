@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Inspector asks a cluster what somebody who is about to join two of its topics wants to know. It writes nothing, joins no group and takes over no
@@ -28,9 +30,9 @@ func NewInspector(ctx context.Context, o Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cl.Ping(ctx); err != nil {
+	if err := reach(ctx, cl, o); err != nil {
 		cl.Close()
-		return nil, fmt.Errorf("kafka: brokers %s: %w", o, explain(err))
+		return nil, explain(err)
 	}
 	return &Inspector{o: o, cl: cl, adm: kadm.NewClient(cl)}, nil
 }
@@ -40,7 +42,6 @@ func (i *Inspector) Close() { i.cl.Close() }
 
 // ClusterFacts are what the brokers say of themselves.
 type ClusterFacts struct {
-	ID       string
 	Brokers  []string // host:port
 	Versions []string // guessed from what they can do; one if all are alike
 	// TransactionMax is transaction.max.timeout.ms; 0: not told (a right that is missing, or a broker that does not say).
@@ -55,7 +56,7 @@ func (i *Inspector) Cluster(ctx context.Context) (*ClusterFacts, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	c := &ClusterFacts{ID: meta.Cluster, Transactions: true}
+	c := &ClusterFacts{Transactions: true}
 	var ids []int32
 	for _, b := range meta.Brokers {
 		ids = append(ids, b.NodeID)
@@ -69,14 +70,11 @@ func (i *Inspector) Cluster(ctx context.Context) (*ClusterFacts, error) {
 		if v.Err != nil {
 			return nil, fmt.Errorf("broker %d: %w", v.NodeID, explain(v.Err))
 		}
-		if guess := v.VersionGuess(); !slices.Contains(c.Versions, guess) {
-			c.Versions = append(c.Versions, guess)
-		}
-		if _, _, ok := v.KeyVersions(initProducerID); !ok {
+		if _, _, ok := v.KeyVersions(kmsg.InitProducerID.Int16()); !ok {
 			c.Transactions = false
 		}
 	}
-	slices.Sort(c.Versions)
+	c.Versions = releases(versions)
 	configs, err := i.adm.DescribeBrokerConfigs(ctx, ids...)
 	if err != nil {
 		return c, nil // a right that joining does not need
@@ -97,9 +95,6 @@ func (i *Inspector) Cluster(ctx context.Context) (*ClusterFacts, error) {
 	return c, nil
 }
 
-// initProducerID is the key of the request that transactions begin with.
-const initProducerID = 22
-
 // TopicFacts are what the cluster says of a topic.
 type TopicFacts struct {
 	Topic
@@ -108,15 +103,15 @@ type TopicFacts struct {
 	InSync     int      // the least of any partition
 	Leaderless int      // partitions that nobody leads now
 	Allowed    []string // what we may do with it (READ, WRITE, …); nil: the broker does not say
-	Start, End []int64  // by partition: the first record that is there, and behind the last one that may be read; nil: not told
-	// Lists is why Start and End are nil.
+	Spans      []Span   // by partition, for the isolation that was asked about; nil: not told
+	// Lists is why Spans is nil.
 	Lists error
 }
 
 // Records is how many offsets the topic has.
 func (t *TopicFacts) Records() (n int64) {
-	for p := range t.End {
-		n += t.End[p] - t.Start[p]
+	for _, s := range t.Spans {
+		n += s.End - s.Start
 	}
 	return n
 }
@@ -131,34 +126,35 @@ func (i *Inspector) Topic(ctx context.Context, name string, uncommitted bool) (*
 	if err != nil {
 		return nil, explain(err)
 	}
-	d := meta.Topics[name]
+	d, ok := meta.Topics[name]
 	switch {
-	case errors.Is(d.Err, kerr.UnknownTopicOrPartition):
+	case !ok, errors.Is(d.Err, kerr.UnknownTopicOrPartition):
 		return nil, ErrNoTopic
 	case d.Err != nil:
 		return nil, explain(d.Err)
 	}
-	t := &TopicFacts{Topic: Topic{Name: name, Partitions: len(d.Partitions), MaxBytes: defaultMaxBytes, Settings: map[string]string{}}}
-	for n, p := range d.Partitions {
-		if p.Leader < 0 {
-			t.Leaderless++
-		}
-		if n == 0 || len(p.Replicas) < t.Replicas || t.Replicas == 0 {
-			t.Replicas = len(p.Replicas)
-		}
-		if len(p.ISR) < t.InSync || t.InSync == 0 {
-			t.InSync = len(p.ISR)
-		}
-	}
+	t := &TopicFacts{Topic: newTopic(d)}
+	t.count(d.Partitions)
 	for _, op := range d.AuthorizedOperations {
 		t.Allowed = append(t.Allowed, op.String())
 	}
-	i.settings(ctx, &t.Topic, &t.Described)
-	t.Start, t.End, t.Lists = i.spans(ctx, name, t.Partitions, uncommitted)
+	i.settings(ctx, t)
+	t.Spans, t.Lists = listSpans(ctx, i.adm, name, t.Partitions, uncommitted)
 	return t, nil
 }
 
-func (i *Inspector) settings(ctx context.Context, t *Topic, described *bool) {
+// count looks at who has the partitions.
+func (t *TopicFacts) count(parts kadm.PartitionDetails) {
+	t.Replicas, t.InSync = math.MaxInt, math.MaxInt
+	for _, p := range parts {
+		if p.Leader < 0 {
+			t.Leaderless++
+		}
+		t.Replicas, t.InSync = min(t.Replicas, len(p.Replicas)), min(t.InSync, len(p.ISR))
+	}
+}
+
+func (i *Inspector) settings(ctx context.Context, t *TopicFacts) {
 	configs, err := i.adm.DescribeTopicConfigs(ctx, t.Name)
 	if err != nil {
 		return
@@ -167,57 +163,25 @@ func (i *Inspector) settings(ctx context.Context, t *Topic, described *bool) {
 		if r.Err != nil {
 			return
 		}
-		*described = true
-		for _, s := range r.Configs {
-			t.Settings[s.Key] = s.MaybeValue()
-		}
+		t.Described = true
+		t.set(r.Configs)
 	}
-	if n, err := strconv.ParseInt(t.Settings["max.message.bytes"], 10, 32); err == nil && n > 0 {
-		t.MaxBytes = int32(n)
-	}
-}
-
-// spans are where partitions begin and end.
-func (i *Inspector) spans(ctx context.Context, topic string, partitions int, uncommitted bool) (start, end []int64, err error) {
-	ends := i.adm.ListCommittedOffsets
-	if uncommitted {
-		ends = i.adm.ListEndOffsets
-	}
-	var at [2][]int64
-	for n, ask := range []func(context.Context, ...string) (kadm.ListedOffsets, error){i.adm.ListStartOffsets, ends} {
-		listed, err := ask(ctx, topic)
-		if err == nil {
-			err = listed.Error()
-		}
-		if err != nil {
-			return nil, nil, explain(err)
-		}
-		at[n] = make([]int64, partitions)
-		for p := range at[n] {
-			o, ok := listed.Lookup(topic, int32(p))
-			if !ok {
-				return nil, nil, fmt.Errorf("partition %d: no answer", p)
-			}
-			at[n][p] = o.Offset
-		}
-	}
-	return at[0], at[1], nil
 }
 
 // Rate is how many records a second of record time a topic got, over the last minutes before a time (ms). 0: it cannot be told.
 func (i *Inspector) Rate(ctx context.Context, t *TopicFacts, newest int64) float64 {
 	listed, err := i.adm.ListOffsetsAfterMilli(ctx, newest-rateSpan.Milliseconds(), t.Name)
-	if err != nil || listed.Error() != nil || t.End == nil {
+	if err != nil || listed.Error() != nil {
 		return 0
 	}
 	rate := 0.0
-	for p := range t.End {
+	for p, s := range t.Spans {
 		o, ok := listed.Lookup(t.Name, int32(p))
 		if !ok || o.Timestamp < 0 {
 			continue
 		}
-		if took := newest - o.Timestamp; took >= time.Second.Milliseconds() && t.End[p] > o.Offset {
-			rate += float64(t.End[p]-o.Offset) / (float64(took) / 1000)
+		if took := newest - o.Timestamp; took >= time.Second.Milliseconds() && s.End > o.Offset {
+			rate += float64(s.End-o.Offset) / (float64(took) / 1000)
 		}
 	}
 	return rate

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"joinbench/projection"
 )
@@ -127,7 +128,7 @@ func mustOpen(t testing.TB, c *Consumer, topic string, partition int32, offset, 
 	return r
 }
 
-// readOne reads at most so many records, and fails the test if none come for long.
+// readSome reads at most so many records, and fails the test if none come for long.
 func readSome(t testing.TB, r *Reader, dst []projection.Record) (int, error) {
 	t.Helper()
 	type answer struct {
@@ -237,4 +238,21 @@ func freePort(t testing.TB) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// answerAll answers for each partition that is asked for.
+func answerAll(req *kmsg.FetchRequest, with func(*kmsg.FetchResponseTopicPartition)) *kmsg.FetchResponse {
+	resp := req.ResponseKind().(*kmsg.FetchResponse)
+	for _, t := range req.Topics {
+		rt := kmsg.NewFetchResponseTopic()
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			rp := kmsg.NewFetchResponseTopicPartition()
+			rp.Partition = p.Partition
+			with(&rp)
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
 }

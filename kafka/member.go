@@ -112,7 +112,7 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 		if errors.Is(err, kerr.CoordinatorNotAvailable) && time.Now().Before(until) {
 			// The first group of a cluster: what keeps groups is only being made.
 			m.log.Warn("kafka: the group's coordinator is not there yet; asking again", "group", m.opt.Group)
-			if err := sleep(ctx, describeAgain); err != nil {
+			if err := pause(ctx, describeAgain); err != nil {
 				return err
 			}
 			continue
@@ -127,18 +127,9 @@ func (m *Member) alone(ctx context.Context, adm *kadm.Client) error {
 			m.log.Warn("kafka: the group has another member; waiting for it to go, as what a crash left behind does",
 				"group", m.opt.Group, "member", strings.Join(others, ", "), "at_most", m.opt.Patience)
 		}
-		if err := sleep(ctx, min(describeAgain, time.Until(until))); err != nil {
+		if err := pause(ctx, min(describeAgain, time.Until(until))); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -303,12 +294,10 @@ func (m *Member) Committed(ctx context.Context) (map[string]map[int32]Committed,
 		}
 		switch {
 		case errors.Is(err, kerr.UnstableOffsetCommit):
-			select {
-			case <-time.After(stableAgain):
-				continue
-			case <-ctx.Done():
-				return nil, fmt.Errorf("kafka: offsets of group %s: %w: %w", m.opt.Group, err, ctx.Err())
+			if e := pause(ctx, stableAgain); e != nil {
+				return nil, fmt.Errorf("kafka: offsets of group %s: %w: %w", m.opt.Group, err, e)
 			}
+			continue
 		case err != nil:
 			return nil, fmt.Errorf("kafka: offsets of group %s: %w", m.opt.Group, explain(err))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -123,11 +124,7 @@ func implicitOffsets(ctx context.Context, o Options, p ProducerOptions) (bool, e
 	if p.TransactionalID == "" {
 		return false, nil
 	}
-	opts, err := o.clientOpts()
-	if err != nil {
-		return false, err
-	}
-	cl, err := kgo.NewClient(opts...)
+	cl, err := o.dial()
 	if err != nil {
 		return false, err
 	}
@@ -156,10 +153,8 @@ type partitioner struct {
 }
 
 func (p partitioner) ForTopic(topic string) kgo.TopicPartitioner {
-	for _, t := range p.numbered {
-		if t == topic {
-			return kgo.ManualPartitioner().ForTopic(topic)
-		}
+	if slices.Contains(p.numbered, topic) {
+		return kgo.ManualPartitioner().ForTopic(topic)
 	}
 	return p.byKey.ForTopic(topic)
 }
@@ -303,10 +298,8 @@ func patiently(ctx context.Context, fn func() error) error {
 		if !errors.Is(err, kerr.ConcurrentTransactions) {
 			return err
 		}
-		select {
-		case <-time.After(concurrentWait):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, concurrentWait); err != nil {
+			return err
 		}
 	}
 }

@@ -3,7 +3,8 @@ package kafka
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -19,7 +20,6 @@ type Sample struct {
 	AppendTime bool  // of that one: the broker stamped it, not who sent it
 	Bytes      int64 // keys and values of all
 	Largest    int   // bytes of the largest value
-	Cut        bool  // the time was over, or it was more than a sample may hold, before the ends were reached
 }
 
 const (
@@ -32,71 +32,33 @@ const (
 // Sample reads about n of the newest records of a topic. It reads as long as ctx lasts, and gives what it has then.
 func (i *Inspector) Sample(ctx context.Context, t *TopicFacts, n int, uncommitted bool) (*Sample, error) {
 	s := &Sample{Topic: t.Name, Partitions: t.Partitions}
-	if t.End == nil {
+	if t.Spans == nil {
 		return nil, t.Lists
 	}
 	each := int64(max(1, (n+t.Partitions-1)/t.Partitions))
-	left := map[int32]int64{} // partitions that are not read to their ends
-	from := map[int32]kgo.Offset{}
-	for p := range t.End {
-		if t.End[p] > t.Start[p] {
-			left[int32(p)] = t.End[p]
-			from[int32(p)] = kgo.NewOffset().At(max(t.Start[p], t.End[p]-each))
-		}
-	}
-	if len(left) == 0 {
-		return s, nil
-	}
-	opts, err := i.o.clientOpts()
-	if err != nil {
-		return nil, err
+	spans := slices.Clone(t.Spans)
+	for p := range spans {
+		spans[p].Start = max(spans[p].Start, spans[p].End-each)
 	}
 	isolation := kgo.ReadCommitted()
 	if uncommitted {
 		isolation = kgo.ReadUncommitted()
 	}
-	cl, err := kgo.NewClient(append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.Name: from}),
-		kgo.FetchIsolationLevel(isolation),
-		kgo.KeepControlRecords(), // a partition may end with a marker
-		kgo.FetchMaxBytes(sampleFetch), kgo.FetchMaxPartitionBytes(sampleFetch/8))...)
-	if err != nil {
+	r := scan{topic: t.Name, spans: spans, visit: s.take}
+	err := r.run(ctx, i.o, kgo.FetchIsolationLevel(isolation), kgo.KeepControlRecords(), kgo.FetchMaxBytes(sampleFetch), kgo.FetchMaxPartitionBytes(sampleFetch/8))
+	if err != nil && !errors.Is(err, errFull) && ctx.Err() == nil {
 		return nil, err
 	}
-	defer cl.Close()
-	for len(left) > 0 && s.Bytes < sampleBytes {
-		f := cl.PollFetches(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if err := firstError(f); err != nil {
-			return nil, fmt.Errorf("reading topic %s: %w", t.Name, explain(err))
-		}
-		f.EachRecord(func(r *kgo.Record) { s.take(r, left) })
-	}
-	s.Cut = len(left) > 0
 	return s, nil
 }
 
-func firstError(f kgo.Fetches) (first error) {
-	f.EachError(func(_ string, _ int32, err error) {
-		if first == nil {
-			first = err
-		}
-	})
-	return first
-}
+// errFull ends reading when a sample holds what it may.
+var errFull = errors.New("the sample is full")
 
-// take adds a record, unless it is behind the end as it was.
-func (s *Sample) take(r *kgo.Record, left map[int32]int64) {
-	end, wanted := left[r.Partition]
-	if !wanted {
-		return
-	}
-	if r.Offset >= end-1 {
-		delete(left, r.Partition)
-	}
-	if r.Offset >= end || r.Attrs.IsControl() || s.Bytes >= sampleBytes {
-		return
+// take adds a record.
+func (s *Sample) take(r *kgo.Record) error {
+	if s.Bytes >= sampleBytes {
+		return errFull
 	}
 	at := r.Timestamp.UnixMilli()
 	s.Records = append(s.Records, projection.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Timestamp: at,
@@ -106,4 +68,5 @@ func (s *Sample) take(r *kgo.Record, left map[int32]int64) {
 	if at >= s.Newest {
 		s.Newest, s.AppendTime = at, r.Attrs.TimestampType() == 1
 	}
+	return nil
 }

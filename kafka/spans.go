@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -11,24 +12,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A Span is what a partition holds for readers of committed records: the offsets from Start to End-1. There may be holes.
+// A Span is what a partition holds for readers, of committed records if nothing else is said: the offsets from Start to End-1. There
+// may be holes.
 type Span struct{ Start, End int64 }
 
 // Spans are those of all partitions of a topic, by number; nil if there is no such topic.
 func Spans(ctx context.Context, o Options, topic string) ([]Span, error) {
-	opts, err := o.clientOpts()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := kgo.NewClient(opts...)
+	cl, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer cl.Close()
-	return spans(ctx, kadm.NewClient(cl), topic)
-}
-
-func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) {
+	adm := kadm.NewClient(cl)
 	meta, err := adm.Metadata(ctx, topic)
 	if err != nil {
 		return nil, fmt.Errorf("asking about topic %s: %w", topic, err)
@@ -40,20 +35,35 @@ func spans(ctx context.Context, adm *kadm.Client, topic string) ([]Span, error) 
 	if t.Err != nil {
 		return nil, fmt.Errorf("topic %s: %w", topic, t.Err)
 	}
-	list := make([]Span, len(t.Partitions))
-	starts, err := adm.ListStartOffsets(ctx, topic)
+	list, err := listSpans(ctx, adm, topic, len(t.Partitions), false)
 	if err != nil {
 		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
 	}
-	ends, err := adm.ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
+	return list, nil
+}
+
+// listSpans are those of a topic with so many partitions; uncommitted: for who reads records whose transaction is open too.
+func listSpans(ctx context.Context, adm *kadm.Client, topic string, partitions int, uncommitted bool) ([]Span, error) {
+	ends := adm.ListCommittedOffsets
+	if uncommitted {
+		ends = adm.ListEndOffsets
 	}
+	var at [2]kadm.ListedOffsets
+	for i, ask := range []func(context.Context, ...string) (kadm.ListedOffsets, error){adm.ListStartOffsets, ends} {
+		var err error
+		if at[i], err = ask(ctx, topic); err == nil {
+			err = at[i].Error()
+		}
+		if err != nil {
+			return nil, explain(err)
+		}
+	}
+	list := make([]Span, partitions)
 	for p := range list {
-		start, hasStart := starts.Lookup(topic, int32(p))
-		end, hasEnd := ends.Lookup(topic, int32(p))
-		if err := errors.Join(start.Err, end.Err); err != nil || !hasStart || !hasEnd {
-			return nil, fmt.Errorf("offsets of %s/%d are not known: %w", topic, p, err)
+		start, hasStart := at[0].Lookup(topic, int32(p))
+		end, hasEnd := at[1].Lookup(topic, int32(p))
+		if !hasStart || !hasEnd {
+			return nil, fmt.Errorf("partition %d: no answer", p)
 		}
 		list[p] = Span{start.Offset, end.Offset}
 	}
@@ -89,11 +99,7 @@ func AwaitCommitted(ctx context.Context, o Options, topic string) error {
 		if err == nil && !open {
 			return nil
 		}
-		select {
-		case <-time.After(markerAgain):
-		case <-ctx.Done():
-			err = errors.Join(err, ctx.Err())
-		}
+		err = errors.Join(err, pause(ctx, markerAgain))
 	}
 	return fmt.Errorf("topic %s: waiting for the ends of transactions: %w", topic, explain(err))
 }
@@ -101,11 +107,7 @@ func AwaitCommitted(ctx context.Context, o Options, topic string) error {
 // GroupOffsets are where a group goes on reading a topic; 0 in a partition of which it has committed nothing. nil if it has
 // committed nothing at all.
 func GroupOffsets(ctx context.Context, o Options, group, topic string, partitions int) ([]int64, error) {
-	opts, err := o.clientOpts()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := kgo.NewClient(opts...)
+	cl, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -137,49 +139,66 @@ func GroupOffsets(ctx context.Context, o Options, group, topic string, partition
 // span that ends in records of a transaction that was aborted behind it (two producers wrote to the partition at the same time)
 // comes to its end only with the next record or marker.
 func Scan(ctx context.Context, o Options, topic string, of []Span, visit func(*kgo.Record) error) error {
-	from := spansFrom(of)
-	if len(from) == 0 {
+	s := scan{topic: topic, spans: of, visit: visit}
+	return s.run(ctx, o, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.FetchMaxBytes(32<<20), kgo.FetchMaxPartitionBytes(4<<20), kgo.MaxConcurrentFetches(2))
+}
+
+// scan reads spans of a topic to their ends.
+type scan struct {
+	topic  string
+	spans  []Span
+	visit  func(*kgo.Record) error
+	polled func(*kgo.Client) // after each poll; may be nil
+
+	left map[int32]kgo.Offset // partitions that have not come to their end
+}
+
+// run reads. The options are how; markers have to be kept, for a span may end with one.
+func (s *scan) run(ctx context.Context, o Options, how ...kgo.Opt) error {
+	s.left = map[int32]kgo.Offset{}
+	for p, span := range s.spans {
+		if span.Start < span.End {
+			s.left[int32(p)] = kgo.NewOffset().At(span.Start)
+		}
+	}
+	if len(s.left) == 0 {
 		return nil
 	}
 	opts, err := o.clientOpts()
 	if err != nil {
 		return err
 	}
-	opts = append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), kgo.FetchMaxBytes(32<<20), kgo.FetchMaxPartitionBytes(4<<20), kgo.MaxConcurrentFetches(2))
-	cl, err := kgo.NewClient(opts...)
+	cl, err := kgo.NewClient(append(append(opts, how...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.topic: maps.Clone(s.left)}))...)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	s := scan{spans: of, left: from, visit: visit}
 	for len(s.left) > 0 {
 		fetches := cl.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.take(cl, topic, fetches); err != nil {
+		if err := s.take(cl, fetches); err != nil {
 			return err
+		}
+		if s.polled != nil {
+			s.polled(cl)
 		}
 	}
 	return nil
 }
 
-// scan is a Scan under way.
-type scan struct {
-	spans []Span
-	left  map[int32]kgo.Offset // partitions that have not come to their end
-	visit func(*kgo.Record) error
-}
-
-func (s *scan) take(cl *kgo.Client, topic string, fetches kgo.Fetches) (err error) {
+func (s *scan) take(cl *kgo.Client, fetches kgo.Fetches) (err error) {
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		switch {
 		case err != nil:
+		case f.Err != nil && f.Partition < 0: // of all of them
+			err = fmt.Errorf("reading topic %s: %w", s.topic, explain(f.Err))
 		case f.Err != nil:
-			err = fmt.Errorf("reading %s/%d: %w", topic, f.Partition, f.Err)
+			err = fmt.Errorf("reading %s/%d: %w", s.topic, f.Partition, explain(f.Err))
 		default:
-			err = s.partition(cl, topic, &f.FetchPartition)
+			err = s.partition(cl, &f.FetchPartition)
 		}
 	})
 	return err
@@ -187,7 +206,7 @@ func (s *scan) take(cl *kgo.Client, topic string, fetches kgo.Fetches) (err erro
 
 // partition takes what came of one. Its end is known by the markers of transactions too, which are the last that some partitions
 // have.
-func (s *scan) partition(cl *kgo.Client, topic string, f *kgo.FetchPartition) error {
+func (s *scan) partition(cl *kgo.Client, f *kgo.FetchPartition) error {
 	if _, reading := s.left[f.Partition]; !reading {
 		return nil
 	}
@@ -204,7 +223,7 @@ func (s *scan) partition(cl *kgo.Client, topic string, f *kgo.FetchPartition) er
 	}
 	if n := len(f.Records); n > 0 && f.Records[n-1].Offset >= end-1 {
 		delete(s.left, f.Partition)
-		cl.PauseFetchPartitions(map[string][]int32{topic: {f.Partition}})
+		cl.PauseFetchPartitions(map[string][]int32{s.topic: {f.Partition}})
 	}
 	return nil
 }

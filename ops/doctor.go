@@ -203,7 +203,7 @@ func (x *examining) input(ctx context.Context, in *input) {
 	in.topic = t
 	x.topics[in.conf.Topic] = t
 	value := fmt.Sprintf("%s, %s", count(t.Partitions, "partition"), count(t.Replicas, "replica"))
-	if t.End != nil {
+	if t.Spans != nil {
 		value += ", " + results.Count(t.Records()) + " offsets in the log"
 	}
 	policy := t.Settings["cleanup.policy"]

@@ -49,16 +49,17 @@ func (x *examining) group(ctx context.Context) {
 	committed := 0
 	for topic, parts := range g.Committed {
 		t := x.topics[topic]
-		if t == nil || t.End == nil {
+		if t == nil || t.Spans == nil {
 			continue
 		}
 		for p, c := range parts {
-			if int(p) >= len(t.End) {
+			if int(p) >= len(t.Spans) {
 				continue
 			}
 			committed++
-			lost += max(0, t.Start[p]-c.Offset)
-			behind += max(0, t.End[p]-max(c.Offset, t.Start[p]))
+			has := t.Spans[p]
+			lost += max(0, has.Start-c.Offset)
+			behind += max(0, has.End-max(c.Offset, has.Start))
 		}
 	}
 	if committed > 0 {
