@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"joinbench/config"
@@ -123,6 +124,23 @@ func (k *kafkaBench) run(ctx context.Context) error {
 	if err := k.connect(ctx); err != nil {
 		return err
 	}
+	if k.broker == nil {
+		return k.measureAll(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() { k.broker.cancelOn(ctx, cancel) }) // clients would ask for it for ever
+	err := k.measureAll(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// measureAll loads, joins and verifies.
+func (k *kafkaBench) measureAll(ctx context.Context) error {
 	if k.Rate > 0 {
 		return k.runPaced(ctx)
 	}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -118,13 +117,7 @@ func (p *pacedRun) live(ctx context.Context) error {
 		return err
 	}
 	defer s.stop()
-	wg.Go(func() {
-		select {
-		case <-s.ended:
-			cancel(errors.Join(s.failure(), errEnded))
-		case <-ctx.Done():
-		}
-	})
+	wg.Go(func() { s.cancelOn(ctx, cancel) })
 	if err := p.phase("catch up", func() (int64, error) { err := p.quiet(ctx, p.figures.Produced); return p.joined.Load(), err }); err != nil {
 		return err
 	}
@@ -136,8 +129,6 @@ func (p *pacedRun) live(ctx context.Context) error {
 	p.measureLive(*s.points)
 	return s.failure()
 }
-
-var errEnded = errors.New("serve ended before it was told to")
 
 // schedule has the records come, and waits until they are joined.
 func (p *pacedRun) schedule(ctx context.Context) (int64, error) {

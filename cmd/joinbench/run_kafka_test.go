@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"joinbench/internal/kafkatest"
 	"joinbench/results"
@@ -13,9 +14,16 @@ import (
 // wrongWindow in the environment has the serve that a run starts join with another window than the run was given.
 const wrongWindow = "TEST_WRONG_WINDOW"
 
-func asServe() {
+// brokerLife in the environment has the broker that a run starts end by itself after so long.
+const brokerLife = "TEST_BROKER_LIFE"
+
+// asChild makes this process, which is to be the program, what a test wants of a process of run --kafka.
+func asChild() {
 	if after := os.Getenv(wrongWindow); after != "" && os.Args[1] == "serve" {
 		_ = os.Setenv("JOINBENCH_WINDOW_AFTER", after)
+	}
+	if life, err := time.ParseDuration(os.Getenv(brokerLife)); err == nil && os.Args[1] == "broker" {
+		time.AfterFunc(life, func() { os.Exit(7) })
 	}
 }
 
@@ -126,6 +134,15 @@ func TestRunKafkaRate(t *testing.T) {
 		if _, err := b.Admin().DeleteTopics(context.Background(), left...); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRunKafkaBrokerEnds: a run whose own broker ends does not wait for it to come back, and says what happened.
+func TestRunKafkaBrokerEnds(t *testing.T) {
+	t.Setenv(brokerLife, "4s") // while B come, which takes 19 s
+	rec, _ := kafkaRun(t, results.ExitFailed, "--kafka", "embedded", "--rate", "1k/s")
+	if v := rec.Verdict; rec.Run.Complete || v.Status != results.StatusFailed || !strings.Contains(strings.Join(v.Reasons, " "), "the broker ended before it was told to") {
+		t.Errorf("%+v", v)
 	}
 }
 
