@@ -112,9 +112,9 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	progress, err := results.ParseProgress(f.progress)
+	progress, err := parseProgress(f.progress)
 	if err != nil {
-		return &usageError{fmt.Errorf("--progress: %w", err)}
+		return err
 	}
 	if f.strict {
 		if err := preflight(f.dir); err != nil {
@@ -250,21 +250,12 @@ func thresholds(profile, flags []string) ([]*results.Limit, error) {
 
 // benchProfile lays file, environment and flags over each other.
 func benchProfile(f *runFlags) (profile *config.Profile, name string, err error) {
+	name = f.profile
 	if f.config != "" {
-		data, err := os.ReadFile(f.config)
-		if err != nil {
-			return nil, "", &exitError{results.ExitUsage, fmt.Sprintf("profile: %v", err)}
-		}
 		name = strings.TrimSuffix(filepath.Base(f.config), filepath.Ext(f.config))
-		profile, err = config.ParseProfile(data, f.config)
-		if err != nil {
-			return nil, "", err
-		}
-	} else {
-		name = f.profile
-		if profile, err = pipeline.Profile(name); err != nil {
-			return nil, "", err
-		}
+	}
+	if profile, err = readProfile(f.config, f.profile); err != nil {
+		return nil, "", err
 	}
 	if err := profile.ApplyEnv(os.Environ()); err != nil {
 		return nil, "", err
@@ -279,6 +270,18 @@ func benchProfile(f *runFlags) (profile *config.Profile, name string, err error)
 		}
 	}
 	return profile, name, profile.Validate()
+}
+
+// readProfile reads a profile of one's own, or the built-in one of a name if there is no path. It is not validated.
+func readProfile(path, name string) (*config.Profile, error) {
+	if path == "" {
+		return pipeline.Profile(name)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &exitError{results.ExitUsage, fmt.Sprintf("profile: %v", err)}
+	}
+	return config.ParseProfile(data, path)
 }
 
 // startCPUProfile starts a profile if a file is named; the function ends it.

@@ -63,9 +63,9 @@ func runVerify(cmd *cobra.Command, f *verifyFlags, s streams) error {
 	if f.wait < 0 || f.examples < 0 {
 		return &usageError{fmt.Errorf("--wait and --examples are not below 0")}
 	}
-	progress, err := results.ParseProgress(f.progress)
+	progress, err := parseProgress(f.progress)
 	if err != nil {
-		return &usageError{fmt.Errorf("--progress: %w", err)}
+		return err
 	}
 	to, err := count("--to", f.to)
 	if err != nil {
