@@ -108,11 +108,11 @@ func (p *pacedRun) live(ctx context.Context) error {
 			cancel(err)
 		}
 	})
-	s, err := p.serveWith(func(point *servePoint) {
+	s, err := p.serve(func(point *servePoint) {
 		if n := point.A + point.B; p.joined.Swap(n) != n {
 			p.lastAt.Store(int64(time.Since(p.started)))
 		}
-	})
+	}, p.CPUProfile)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (p *pacedRun) take(r *kafka.Record) {
 
 // drain lets out what still waits.
 func (p *pacedRun) drain(ctx context.Context) (int64, error) {
-	s, err := p.serve("--drain")
+	s, err := p.serve(func(*servePoint) {}, "", "--drain")
 	if err != nil {
 		return 0, err
 	}

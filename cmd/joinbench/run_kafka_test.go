@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
+
 	"joinbench/internal/kafkatest"
 	"joinbench/results"
 )
@@ -114,7 +116,8 @@ func topicsOf(t *testing.T, b *kafkatest.Broker, run string) (list []string) {
 // TestRunKafkaRate: with a rate, latency is from when a B was meant to come to when its result was there.
 func TestRunKafkaRate(t *testing.T) {
 	b := kafkatest.Start(t)
-	rec, _ := kafkaRun(t, 0, "--kafka", b.Addrs[0], "--rate", "5k/s", "--duration", "2s", "--keep")
+	place := newPlace(t)
+	rec, _ := kafkaRun(t, 0, "--kafka", b.Addrs[0], "--rate", "5k/s", "--duration", "2s", "--keep", "--cpuprofile", place.path("cpu"))
 	k := rec.Kafka
 	if rec.Latency == nil || rec.Latency.E2E == nil || len(k.Lag) < 5 || k.LagMax == nil || *k.LagMax == 0 || k.NegativeLatency != 0 || k.Produced != k.Consumed {
 		t.Fatalf("latency %+v, %+v", rec.Latency, k)
@@ -125,6 +128,9 @@ func TestRunKafkaRate(t *testing.T) {
 	}
 	if rec.Load == nil || rec.Load.OfferedPerS == nil || *rec.Load.OfferedPerS != 5000 {
 		t.Errorf("load %+v", rec.Load)
+	}
+	if p, err := profile.ParseData([]byte(place.read("cpu"))); err != nil || time.Duration(p.DurationNanos) < 2*time.Second {
+		t.Errorf("the profile is not of the time while records came: %v", err)
 	}
 	left := topicsOf(t, b, rec.Run.ID)
 	if len(left) != 4 {
