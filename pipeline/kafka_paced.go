@@ -51,7 +51,12 @@ func (k *kafkaBench) runPaced(ctx context.Context) error {
 	all := k.gen.gen.BCount()
 	p := &pacedRun{kafkaBench: k, first: max(1, all/pacedHistory), to: all}
 	if k.Duration > 0 {
-		p.to = min(all, p.first+max(1, int64(k.Rate*k.Duration.Seconds())))
+		p.to = p.first + max(1, int64(k.Rate*k.Duration.Seconds()))
+	}
+	if p.to > all {
+		p.to = all
+		k.warnings = append(k.warnings, fmt.Sprintf("the workload has B for %s of --duration %s: set the number of B, for example JOINBENCH_LOAD_B_EVENTS=20M",
+			time.Duration(float64(all-p.first)/k.Rate*float64(time.Second)).Round(time.Millisecond), k.Duration))
 	}
 	if p.first >= p.to {
 		return usage("--rate", "the workload has %d B: too few for an open loop", all)

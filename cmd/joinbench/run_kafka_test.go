@@ -143,12 +143,16 @@ func TestRunKafkaRate(t *testing.T) {
 	}
 }
 
-// TestRunKafkaBrokerEnds: a run whose own broker ends does not wait for it to come back, and says what happened.
+// TestRunKafkaBrokerEnds: a run whose own broker ends does not wait for it to come back, and says what happened. That the
+// workload is shorter than was asked for is said too.
 func TestRunKafkaBrokerEnds(t *testing.T) {
 	t.Setenv(brokerLife, "4s") // while B come, which takes 19 s
-	rec, _ := kafkaRun(t, results.ExitFailed, "--kafka", "embedded", "--rate", "1k/s")
+	rec, _ := kafkaRun(t, results.ExitFailed, "--kafka", "embedded", "--rate", "1k/s", "--duration", "10m")
 	if v := rec.Verdict; rec.Run.Complete || v.Status != results.StatusFailed || !strings.Contains(strings.Join(v.Reasons, " "), "the broker ended before it was told to") {
 		t.Errorf("%+v", v)
+	}
+	if w := rec.Verdict.Warnings; len(w) != 1 || !strings.Contains(w[0], "the workload has B for 19s of --duration 10m") {
+		t.Errorf("warnings %q", w)
 	}
 }
 
