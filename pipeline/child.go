@@ -64,6 +64,15 @@ func (c *childProc) wait(ctx context.Context) error {
 	}
 }
 
+// cancelOn ends a context when the process ends before it is done.
+func (c *childProc) cancelOn(ctx context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-c.ended:
+		cancel(errors.Join(c.failure(), fmt.Errorf("%s ended before it was told to", c.name)))
+	case <-ctx.Done():
+	}
+}
+
 // stop tells the process to end, and sees to it.
 func (c *childProc) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself

@@ -193,21 +193,24 @@ func (r *genReader) Read(dst []projection.Record, arena *[]byte) (int, error) {
 	return n, nil
 }
 
+// putRecord makes record i of a side in value. again: value holds an earlier record of this side, so that only what differs is
+// written.
+func putRecord(w *loadgen.Writer, side core.Side, value []byte, i int64, again bool) (key []byte, time int64) {
+	if side == core.B {
+		return w.PutB(value, i, again)
+	}
+	return w.PutA(value, i, again)
+}
+
 // make makes the record at r.place, if there is one, and moves on.
 func (r *genReader) make(rec *projection.Record, value []byte, again bool) bool {
 	offset := r.place
 	r.place++
 	i := offset*r.step + int64(r.part)
-	var key []byte
-	var time int64
-	switch {
-	case r.side == core.B:
-		key, time = r.w.PutB(value, i, again)
-	case !r.g.gen.HasA(i):
+	if r.side == core.A && !r.g.gen.HasA(i) {
 		return false
-	default:
-		key, time = r.w.PutA(value, i, again)
 	}
+	key, time := putRecord(r.w, r.side, value, i, again)
 	*rec = projection.Record{Partition: r.part, Offset: offset, Key: key, Value: value, Timestamp: time}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"joinbench/config"
@@ -32,7 +33,7 @@ type KafkaConfig struct {
 	Duration    time.Duration
 	Compression string // of the input, of kafka.Compressions
 	Keep        bool   // the topics stay
-	CPUProfile  string // file for a CPU profile of the join's process, of the last round; "": none
+	CPUProfile  string // file for a CPU profile of the join's process, of the last round, or while records come; "": none
 	Argv        []string
 	Progress    *Progress
 	Thresholds  []*results.Limit
@@ -123,6 +124,23 @@ func (k *kafkaBench) run(ctx context.Context) error {
 	if err := k.connect(ctx); err != nil {
 		return err
 	}
+	if k.broker == nil {
+		return k.measureAll(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() { k.broker.cancelOn(ctx, cancel) }) // clients would ask for it for ever
+	err := k.measureAll(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// measureAll loads, joins and verifies.
+func (k *kafkaBench) measureAll(ctx context.Context) error {
 	if k.Rate > 0 {
 		return k.runPaced(ctx)
 	}
@@ -330,7 +348,7 @@ func (k *kafkaBench) join(ctx context.Context, n int, r *results.KafkaRound) err
 	}
 	return k.phase(fmt.Sprintf("serve %d", n+1), func() (int64, error) {
 		k.Progress.Total.Store(k.figures.Produced)
-		s, err := k.serve("--drain")
+		s, err := k.serve(func(*servePoint) {}, k.profile(), "--drain")
 		if err != nil {
 			return 0, err
 		}
@@ -353,11 +371,8 @@ type served struct {
 	points *[]servePoint // once it has ended
 }
 
-func (k *kafkaBench) serve(more ...string) (*served, error) {
-	return k.serveWith(func(*servePoint) {}, more...)
-}
-
-func (k *kafkaBench) serveWith(each func(*servePoint), more ...string) (*served, error) {
+// serve starts one. Its CPU profile goes to a file, "": none is made.
+func (k *kafkaBench) serve(each func(*servePoint), profile string, more ...string) (*served, error) {
 	line, points := follow(func(p *servePoint) {
 		k.Progress.A.Store(p.A)
 		k.Progress.B.Store(p.B)
@@ -366,8 +381,8 @@ func (k *kafkaBench) serveWith(each func(*servePoint), more ...string) (*served,
 		each(p)
 	})
 	c, err := k.start(nameServe, line, func(conf string) []string {
-		args := []string{"serve", "-c", conf, "--create-topics", "--http", "", "--log-level", "warn", "--trace", "/dev/fd/3", "--stats", k.stats()}
-		return append(append(args, "--trace-profile", k.profile()), more...)
+		args := []string{"serve", "-c", conf, "--create-topics", "--http", "", "--log-level", "warn", "--trace", "/dev/fd/3", "--stats", k.stats(), "--trace-profile", profile}
+		return append(args, more...)
 	})
 	return &served{c, points}, err
 }
@@ -393,7 +408,7 @@ func (k *kafkaBench) took() (int64, error) {
 		return 0, err
 	}
 	n := k.counts.A.Read + k.counts.B.Read
-	if k.figures.Consumed == 0 || n < k.figures.Consumed {
+	if len(k.figures.Rounds) == 0 || n < k.figures.Consumed {
 		k.figures.Consumed = n
 	}
 	return n, nil

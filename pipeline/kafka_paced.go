@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -52,7 +51,12 @@ func (k *kafkaBench) runPaced(ctx context.Context) error {
 	all := k.gen.gen.BCount()
 	p := &pacedRun{kafkaBench: k, first: max(1, all/pacedHistory), to: all}
 	if k.Duration > 0 {
-		p.to = min(all, p.first+max(1, int64(k.Rate*k.Duration.Seconds())))
+		p.to = p.first + max(1, int64(k.Rate*k.Duration.Seconds()))
+	}
+	if p.to > all {
+		p.to = all
+		k.warnings = append(k.warnings, fmt.Sprintf("the workload has B for %s of --duration %s: set the number of B, for example JOINBENCH_LOAD_B_EVENTS=20M",
+			time.Duration(float64(all-p.first)/k.Rate*float64(time.Second)).Round(time.Millisecond), k.Duration))
 	}
 	if p.first >= p.to {
 		return usage("--rate", "the workload has %d B: too few for an open loop", all)
@@ -109,22 +113,16 @@ func (p *pacedRun) live(ctx context.Context) error {
 			cancel(err)
 		}
 	})
-	s, err := p.serveWith(func(point *servePoint) {
+	s, err := p.serve(func(point *servePoint) {
 		if n := point.A + point.B; p.joined.Swap(n) != n {
 			p.lastAt.Store(int64(time.Since(p.started)))
 		}
-	})
+	}, p.CPUProfile)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	wg.Go(func() {
-		select {
-		case <-s.ended:
-			cancel(errors.Join(s.failure(), errEnded))
-		case <-ctx.Done():
-		}
-	})
+	wg.Go(func() { s.cancelOn(ctx, cancel) })
 	if err := p.phase("catch up", func() (int64, error) { err := p.quiet(ctx, p.figures.Produced); return p.joined.Load(), err }); err != nil {
 		return err
 	}
@@ -136,8 +134,6 @@ func (p *pacedRun) live(ctx context.Context) error {
 	p.measureLive(*s.points)
 	return s.failure()
 }
-
-var errEnded = errors.New("serve ended before it was told to")
 
 // schedule has the records come, and waits until they are joined.
 func (p *pacedRun) schedule(ctx context.Context) (int64, error) {
@@ -227,7 +223,7 @@ func (p *pacedRun) take(r *kafka.Record) {
 
 // drain lets out what still waits.
 func (p *pacedRun) drain(ctx context.Context) (int64, error) {
-	s, err := p.serve("--drain")
+	s, err := p.serve(func(*servePoint) {}, "", "--drain")
 	if err != nil {
 		return 0, err
 	}

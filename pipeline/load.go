@@ -316,24 +316,17 @@ func (l *load) await(ctx context.Context, j int64) error {
 		l.history.Wait()
 		l.start = time.Now()
 	})
-	wait := time.Until(l.dueAt(j))
-	for lag := int64(-wait); ; {
+	early := time.Until(l.dueAt(j))
+	for lag := int64(-early); ; {
 		most := l.lagMax.Load()
 		if lag <= most || l.lagMax.CompareAndSwap(most, lag) {
 			break
 		}
 	}
-	if wait <= 0 {
+	if early <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, early)
 }
 
 func (l *load) report(took time.Duration) *LoadReport {

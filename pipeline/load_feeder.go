@@ -205,11 +205,7 @@ func (f *feeder) take(ctx context.Context, side core.Side) (*slab, error) {
 func (f *feeder) make(s *slab, side core.Side, i int64, part int32) {
 	size := len(s.values) / len(s.records)
 	value := s.values[s.n*size : (s.n+1)*size : (s.n+1)*size]
-	put := f.w.PutA
-	if side == core.B {
-		put = f.w.PutB
-	}
-	key, at := put(value, i, s.n < s.made)
+	key, at := putRecord(f.w, side, value, i, s.n < s.made)
 	s.records[s.n] = kafka.Record{Topic: f.topics[side], Partition: part, Key: key, Value: value, Timestamp: time.UnixMilli(at)}
 	s.n++
 	s.made = max(s.made, s.n)

@@ -180,22 +180,24 @@ func (s *truthSink) tell(l resultLine) error {
 // judge holds a line against the truth.
 func (s *truthSink) judge(l *resultLine) {
 	s.outputs++
-	switch v := s.verifier; l.kind {
+	if l.says&loadgen.Retracts != 0 {
+		s.outputs++ // the tombstone
+	}
+	if l.kind != linePair || s.skipped == nil || !s.skipped.excuses(l.j, l.i) {
+		l.tell(s.verifier)
+	}
+}
+
+// tell tells a verifier of the line.
+func (l *resultLine) tell(v *loadgen.Verifier) {
+	switch l.kind {
 	case linePair:
-		if l.says&loadgen.Retracts != 0 {
-			s.outputs++ // the tombstone
-		}
-		if s.skipped == nil || !s.skipped.excuses(l.j, l.i) {
-			v.Pair(l.j, l.i, l.says)
-		}
+		v.Pair(l.j, l.i, l.says)
 	case lineNullA:
 		v.NullA(l.i)
 	case lineNullB:
 		v.NullB(l.j)
 	case lineGroup:
-		if l.says&loadgen.Retracts != 0 {
-			s.outputs++
-		}
 		v.Group(&l.group)
 	}
 }

@@ -250,13 +250,9 @@ func (j *outputJudge) report() *VerifyReport {
 
 func (j *outputJudge) missing(l loadgen.Line) {
 	line := resultLine{kind: map[string]lineKind{"pair": linePair, "null_a": lineNullA, "null_b": lineNullB, "group": lineGroup}[l.Kind], i: l.A, j: l.B}
-	at := recordPlace{offset: -1}
-	if l.A >= 0 {
-		at.key = j.keyOf(l.A)
-	} else {
-		key, _ := j.w.PutB(j.values[core.B], l.B, j.made[core.B])
-		j.made[core.B] = true
-		at.key = string(key)
+	side, index := core.A, l.A
+	if index < 0 {
+		side, index = core.B, l.B
 	}
-	j.example("missing", at, j.describe(&line))
+	j.example("missing", j.nowhere(side, index), j.describe(&line))
 }

@@ -157,11 +157,7 @@ func (c *comparer) readAll(ctx context.Context, o kafka.Options, spans []kafka.S
 // visit compares a record with the next one of its partition.
 func (c *comparer) visit(r *kafka.Record) error {
 	i := c.record(r.Partition, c.number[r.Partition])
-	put := c.w.PutA
-	if c.side == core.B {
-		put = c.w.PutB
-	}
-	key, at := put(c.value, i, c.made)
+	key, at := putRecord(c.w, c.side, c.value, i, c.made)
 	c.made = true
 	if !bytes.Equal(key, r.Key) || !bytes.Equal(c.value, r.Value) || at != r.Timestamp.UnixMilli() {
 		return usage("--seed", "topic %s, partition %d, offset %d is not record %d of this workload: give profile, seed, counts and join as they were loaded",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func (j *outputJudge) take(r *kafka.Record) error {
 		j.example("spurious", where, "its headers do not say which records it is about")
 	case r.Value == nil:
 		j.takeTombstone(r, l.i, where)
-	case l.i < 0 && l.kind != lineNullB || l.j < 0 && l.kind == linePair || !known(l.group.B) || l.kind == lineNullB && l.j < 0:
+	case l.i < 0 && l.kind != lineNullB || l.j < 0 && l.kind == linePair || slices.ContainsFunc(l.group.B, unknown) || l.kind == lineNullB && l.j < 0:
 		j.tell(&l, where) // the verifier counts it: no such record counts
 	case !j.says(r, &l):
 		j.altered++
@@ -87,14 +88,7 @@ func (j *outputJudge) take(r *kafka.Record) error {
 	return nil
 }
 
-func known(list []int64) bool {
-	for _, i := range list {
-		if i < 0 {
-			return false
-		}
-	}
-	return true
-}
+func unknown(index int64) bool { return index < 0 }
 
 // read finds which records a result is about.
 func (j *outputJudge) read(r *kafka.Record) (l resultLine, ok bool) {
@@ -161,18 +155,19 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
+// put makes a record in j.values.
+func (j *outputJudge) put(side core.Side, index int64) (key []byte, time int64) {
+	again := j.made[side]
+	j.made[side] = true
+	return putRecord(j.w, side, j.values[side], index, again)
+}
+
 // event makes what a result shows of a record.
 func (j *outputJudge) event(side core.Side, index int64) event {
-	put := j.w.PutA
-	if side == core.B {
-		put = j.w.PutB
-	}
-	value := j.values[side]
-	key, at := put(value, index, j.made[side])
-	j.made[side] = true
+	key, at := j.put(side, index)
 	rows := &j.rows[side]
 	rows.Reset()
-	j.decoders[side].Append(rows, &projection.Record{Key: key, Value: value, Timestamp: at})
+	j.decoders[side].Append(rows, &projection.Record{Key: key, Value: j.values[side], Timestamp: at})
 	return event{key: rows.Key(0), time: rows.Time[0], body: rows.BodyOf(0)}
 }
 
@@ -272,20 +267,10 @@ func (j *outputJudge) takeTombstone(r *kafka.Record, i int64, where recordPlace)
 
 // tell hands a line to the verifier, and keeps it as an example if it is wrong.
 func (j *outputJudge) tell(l *resultLine, where recordPlace) {
-	v := j.verifier
-	spurious, duplicated := v.Wrong()
-	switch l.kind {
-	case linePair:
-		v.Pair(l.j, l.i, l.says)
-	case lineNullA:
-		v.NullA(l.i)
-	case lineNullB:
-		v.NullB(l.j)
-	case lineGroup:
-		l.group.Says = l.says
-		v.Group(&l.group)
-	}
-	switch s, d := v.Wrong(); {
+	spurious, duplicated := j.verifier.Wrong()
+	l.group.Says = l.says
+	l.tell(j.verifier)
+	switch s, d := j.verifier.Wrong(); {
 	case s > spurious:
 		j.example("spurious", where, j.describe(l))
 	case d > duplicated:
@@ -308,18 +293,18 @@ func (j *outputJudge) finish() {
 		switch w := wanted[i]; {
 		case w == 0:
 			j.altered += int64(n)
-			j.example("spurious", recordPlace{key: j.keyOf(i), offset: -1}, fmt.Sprintf("a tombstone for A %d, which no pair corrects", i))
+			j.example("spurious", j.nowhere(core.A, i), fmt.Sprintf("a tombstone for A %d, which no pair corrects", i))
 		case n > w:
 			j.again += int64(n - w)
-			j.example("duplicated", recordPlace{key: j.keyOf(i), offset: -1}, fmt.Sprintf("the tombstone for A %d", i))
+			j.example("duplicated", j.nowhere(core.A, i), fmt.Sprintf("the tombstone for A %d", i))
 		}
 	}
 }
 
-func (j *outputJudge) keyOf(i int64) string {
-	key, _ := j.w.PutA(j.values[core.A], i, j.made[core.A])
-	j.made[core.A] = true
-	return string(key)
+// nowhere is the place of what is about a record and lies at none.
+func (j *outputJudge) nowhere(side core.Side, index int64) recordPlace {
+	key, _ := j.put(side, index)
+	return recordPlace{key: string(key), offset: -1}
 }
 
 // describe says in words which records a line is about.

@@ -2,7 +2,6 @@ package results
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -85,7 +84,7 @@ type splitPart struct {
 
 // Derive computes what the rounds and the lag say together.
 func (k *Kafka) Derive() {
-	median := func(of func(*KafkaRound) *float64) *float64 {
+	middle := func(of func(*KafkaRound) *float64) *float64 {
 		var all []float64
 		for i := range k.Rounds {
 			if v := of(&k.Rounds[i]); v != nil {
@@ -95,26 +94,25 @@ func (k *Kafka) Derive() {
 		if len(all) == 0 {
 			return nil
 		}
-		slices.Sort(all)
-		return Known((all[(len(all)-1)/2] + all[len(all)/2]) / 2)
+		return Known(median(all))
 	}
 	for i := range k.Rounds {
 		if r := &k.Rounds[i]; r.BarePerS != nil && r.ServePerS != nil {
 			r.Ratio = RatioF(*r.ServePerS, *r.BarePerS)
 		}
 	}
-	k.BarePerS = median(func(r *KafkaRound) *float64 { return r.BarePerS })
-	k.ServePerS = median(func(r *KafkaRound) *float64 { return r.ServePerS })
-	k.Ratio = median(func(r *KafkaRound) *float64 { return r.Ratio })
+	k.BarePerS = middle(func(r *KafkaRound) *float64 { return r.BarePerS })
+	k.ServePerS = middle(func(r *KafkaRound) *float64 { return r.ServePerS })
+	k.Ratio = middle(func(r *KafkaRound) *float64 { return r.Ratio })
 	k.Split = nil
 	for i := range k.Rounds {
 		if k.Rounds[i].Split != nil {
-			k.Split = &KafkaSplit{CommitWaitNs: median(func(r *KafkaRound) *float64 { return r.split().CommitWaitNs })}
+			k.Split = &KafkaSplit{CommitWaitNs: middle(func(r *KafkaRound) *float64 { return r.split().CommitWaitNs })}
 		}
 	}
 	if k.Split != nil {
 		for i, part := range k.Split.parts() {
-			*part.ns = median(func(r *KafkaRound) *float64 { return *r.split().parts()[i].ns })
+			*part.ns = middle(func(r *KafkaRound) *float64 { return *r.split().parts()[i].ns })
 		}
 	}
 	k.deriveLag()
@@ -128,26 +126,21 @@ func (r *KafkaRound) split() *KafkaSplit {
 	return r.Split
 }
 
-// deriveLag finds the greatest lag, and the slope of the line that fits best.
+// deriveLag finds the greatest lag, and its slope.
 func (k *Kafka) deriveLag() {
-	n := float64(len(k.Lag))
-	if n == 0 {
+	if len(k.Lag) == 0 {
 		return
 	}
 	var most int64
-	var meanT, meanY float64
+	var seconds, records []float64
 	for _, p := range k.Lag {
 		most = max(most, p.Records)
-		meanT += float64(p.TNs) / 1e9 / n
-		meanY += float64(p.Records) / n
+		seconds, records = append(seconds, float64(p.TNs)/1e9), append(records, float64(p.Records))
 	}
-	var up, down float64
-	for _, p := range k.Lag {
-		t := float64(p.TNs)/1e9 - meanT
-		up += t * (float64(p.Records) - meanY)
-		down += t * t
+	k.LagMax = &most
+	if slope, ok := TheilSen(seconds, records); ok {
+		k.LagSlopePerS = Known(slope)
 	}
-	k.LagMax, k.LagSlopePerS = &most, RatioF(up, down)
 }
 
 func (p *page) kafka(k *Kafka) {

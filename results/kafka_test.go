@@ -22,7 +22,7 @@ func kafkaRecord() *Record {
 	return rec
 }
 
-// TestKafkaDerive: what the rounds say together are medians, the ratio that of the rounds' own ratios; what no part explains of the CPU is the rest.
+// TestKafkaDerive: what the rounds say together are medians, the ratio that of the rounds' own ratios.
 func TestKafkaDerive(t *testing.T) {
 	k := kafkaRecord().Kafka
 	for name, v := range map[string]struct {

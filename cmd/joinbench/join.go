@@ -90,9 +90,9 @@ func runJoin(cmd *cobra.Command, f *joinFlags, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	progress, err := results.ParseProgress(f.progress)
+	progress, err := parseProgress(f.progress)
 	if err != nil {
-		return &usageError{fmt.Errorf("--progress: %w", err)}
+		return err
 	}
 	stateDir := f.stateDir
 	if stateDir == "" && originOf(conf.Values(), "state.dir") != "default" {
@@ -136,15 +136,20 @@ func joinConfig(f *joinFlags) (*config.Join, error) {
 
 // readJoin reads a configuration and what the environment changes in it; it is not validated.
 func readJoin(path string) (*config.Join, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, &exitError{results.ExitUsage, fmt.Sprintf("configuration: %v", err)}
-	}
-	conf, err := config.Parse(data, path)
+	conf, err := parseJoin(path)
 	if err != nil {
 		return nil, err
 	}
 	return conf, conf.ApplyEnv(os.Environ())
+}
+
+// parseJoin reads a configuration as it is in the file.
+func parseJoin(path string) (*config.Join, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &exitError{results.ExitUsage, fmt.Sprintf("configuration: %v", err)}
+	}
+	return config.Parse(data, path)
 }
 
 func originOf(values []config.Value, key string) string {
@@ -171,6 +176,14 @@ func writeStats(path string, c *results.Counters, s streams) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
+func parseProgress(text string) (results.Progress, error) {
+	mode, err := results.ParseProgress(text)
+	if err != nil {
+		err = &usageError{fmt.Errorf("--progress: %w", err)}
+	}
+	return mode, err
+}
+
 // startLive shows the progress of a run, the first time after a second.
 func startLive(p *pipeline.Progress, mode results.Progress, s streams) *results.Live {
 	return results.StartLive(results.LiveOptions{Progress: mode, Out: s.err, Every: time.Second, Read: func() results.Snapshot {
@@ -178,8 +191,7 @@ func startLive(p *pipeline.Progress, mode results.Progress, s streams) *results.
 			Matches: p.Matches.Load(), Lookups: p.Lookups.Load(), Pending: p.Pending.Load(),
 			AbsentQueries: p.AbsentQueries.Load(), FalsePositives: p.FalsePositives.Load(),
 			OfferedPerS: float64(p.Offered.Load()), Queue: p.Queue.Load(), Dropped: p.Dropped.Load(), LagP99Ns: p.LagP99.Load(),
-			RecentP50Ns: p.RecentP50.Load(), RecentP99Ns: p.RecentP99.Load(), ResponseP50Ns: p.P50.Load(), ResponseP99Ns: p.P99.Load()}
-		snap.Bare = p.Bare
+			RecentP50Ns: p.RecentP50.Load(), RecentP99Ns: p.RecentP99.Load(), ResponseP50Ns: p.P50.Load(), ResponseP99Ns: p.P99.Load(), Bare: p.Bare}
 		if name := p.Phase.Load(); name != nil {
 			snap.Phase = *name
 		}

@@ -22,7 +22,7 @@ const asProgram = "TEST_AS_JOINBENCH"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		asArm()
-		asServe()
+		asChild()
 		main() // exits
 	}
 	for _, v := range os.Environ() { // the program reads them, and tests want none

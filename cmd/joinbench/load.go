@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +77,9 @@ func runLoad(cmd *cobra.Command, f *loadFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	progress, err := results.ParseProgress(f.progress)
+	progress, err := parseProgress(f.progress)
 	if err != nil {
-		return &usageError{fmt.Errorf("--progress: %w", err)}
+		return err
 	}
 	live := startLive(c.Progress, progress, s)
 	defer live.Stop()
@@ -127,12 +128,14 @@ func (f *loadFlags) loadConfig(p *config.Profile, s streams) (pipeline.LoadConfi
 	if f.abortShare > 0 && !f.transactional {
 		return usage("--abort-share is about transactions: add --transactional")
 	}
-	for _, name := range kafka.Compressions {
-		if name == f.compression {
-			return c, nil
-		}
+	return c, checkCompression(f.compression)
+}
+
+func checkCompression(name string) error {
+	if slices.Contains(kafka.Compressions, name) {
+		return nil
 	}
-	return usage("--compression %q: %s", f.compression, strings.Join(kafka.Compressions, ", "))
+	return &usageError{fmt.Errorf("--compression %q: %s", name, strings.Join(kafka.Compressions, ", "))}
 }
 
 func printLoad(w io.Writer, r *pipeline.LoadReport, asJSON bool) error {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"joinbench/pipeline"
+	"joinbench/results"
 )
 
 // loaded is what load prints with --json.
@@ -120,6 +122,18 @@ func TestKafkaLoadAtRate(t *testing.T) {
 	// 3000 B and the A that come with them, but for those of the last portion.
 	if took, least := time.Since(started), 250*time.Millisecond; took < least || r.OfferedPer != 10_000 || r.StartedMs < started.UnixMilli() {
 		t.Errorf("took %s, want at least %s: %+v", took, least, r)
+	}
+}
+
+// TestKafkaLoadInterrupted: SIGINT and SIGTERM end a load with the codes of an interrupted program, not with that of a failed one.
+func TestKafkaLoadInterrupted(t *testing.T) {
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: results.ExitInterrupted, syscall.SIGTERM: results.ExitTerminated} {
+		k := newTopics(t, smallLoad, "")
+		k.a, k.b = k.broker.Topic(t, 3, "retention.ms=-1"), k.broker.Topic(t, 3, "retention.ms=-1")
+		p := startProgram(t, nil, k.args("load", "--rate", "50/s", "--topics", k.a+","+k.b)...)
+		waitFor(t, "the first B", func() bool { return k.broker.Ends(t, k.b)[0] > 0 })
+		p.signal(s)
+		p.end().want(t, code)
 	}
 }
 

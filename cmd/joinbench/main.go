@@ -122,6 +122,9 @@ type signalError struct{ signal os.Signal }
 
 func (e *signalError) Error() string { return e.signal.String() }
 
+// Is says that it is how a context was cancelled: who returns the cause of a context is interrupted, as who returns its error.
+func (e *signalError) Is(target error) bool { return target == context.Canceled }
+
 const rootLong = `joinbench joins two Kafka topics (or two record files) whose join key lies in the body: millions of A events wait
 for hours, and only about 1 % of a fast B stream has a partner. It keeps what waits in RocksDB, asks a filter in RAM
 first, and proves on generated load that no pair is missing, spurious or doubled.`

@@ -68,7 +68,7 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.summary, "summary", "on", "filters of the buckets side by side, so that one look asks them all: on, off")
 	fl.StringVar(&f.tasks, "tasks", "", "tasks (goroutines with a database each): a number, or auto")
 	fl.StringVar(&f.seed, "seed", "", "seed of the workload")
-	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase; the streams go on for as long as that (default: all of the profile's B)")
+	fl.DurationVarP(&f.duration, "duration", "d", 0, "length of the measured phase; the streams go on for as long as that, with --kafka for all of the profile's B at most (default: all of the profile's B)")
 	fl.StringVarP(&f.rate, "rate", "r", "", "open loop: so many B a second, for example 500k/s or 2M, whether the join keeps up or not")
 	fl.StringVar(&f.mode, "mode", "", "closed (as fast as it goes; its latency is service only) or open (default: open with --rate)")
 	fl.StringVar(&f.arrival, "arrival", "uniform", "intended times of an open loop: uniform, poisson")
@@ -85,7 +85,7 @@ func newRun(s streams) *cobra.Command {
 	fl.BoolVar(&f.strict, "strict", false, "do not start on a machine of which doctor says that something is bad (exit code 3)")
 	fl.BoolVar(&f.json, "json", false, "print the record instead of the report")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the configuration that is in force, and stop")
-	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form")
+	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form, with --kafka of serve")
 	fl.StringVar(&f.arm, "arm", "", "")
 	fl.StringVar(&f.bare, "bare", "", "")
 	for _, own := range []string{"arm", "bare"} { // how this program calls itself
@@ -112,9 +112,9 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	progress, err := results.ParseProgress(f.progress)
+	progress, err := parseProgress(f.progress)
 	if err != nil {
-		return &usageError{fmt.Errorf("--progress: %w", err)}
+		return err
 	}
 	if f.strict {
 		if err := preflight(f.dir); err != nil {
@@ -250,21 +250,12 @@ func thresholds(profile, flags []string) ([]*results.Limit, error) {
 
 // benchProfile lays file, environment and flags over each other.
 func benchProfile(f *runFlags) (profile *config.Profile, name string, err error) {
+	name = f.profile
 	if f.config != "" {
-		data, err := os.ReadFile(f.config)
-		if err != nil {
-			return nil, "", &exitError{results.ExitUsage, fmt.Sprintf("profile: %v", err)}
-		}
 		name = strings.TrimSuffix(filepath.Base(f.config), filepath.Ext(f.config))
-		profile, err = config.ParseProfile(data, f.config)
-		if err != nil {
-			return nil, "", err
-		}
-	} else {
-		name = f.profile
-		if profile, err = pipeline.Profile(name); err != nil {
-			return nil, "", err
-		}
+	}
+	if profile, err = readProfile(f.config, f.profile); err != nil {
+		return nil, "", err
 	}
 	if err := profile.ApplyEnv(os.Environ()); err != nil {
 		return nil, "", err
@@ -279,6 +270,18 @@ func benchProfile(f *runFlags) (profile *config.Profile, name string, err error)
 		}
 	}
 	return profile, name, profile.Validate()
+}
+
+// readProfile reads a profile of one's own, or the built-in one of a name if there is no path. It is not validated.
+func readProfile(path, name string) (*config.Profile, error) {
+	if path == "" {
+		return pipeline.Profile(name)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &exitError{results.ExitUsage, fmt.Sprintf("profile: %v", err)}
+	}
+	return config.ParseProfile(data, path)
 }
 
 // startCPUProfile starts a profile if a file is named; the function ends it.

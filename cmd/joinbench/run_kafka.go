@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"joinbench/kafka"
 	"joinbench/pipeline"
 )
 
@@ -41,8 +39,9 @@ func kafkaConfig(cmd *cobra.Command, f *runFlags, bc *pipeline.BenchConfig) (*pi
 		return usage("--rounds does not go with --rate: records come once")
 	case f.rounds < 1:
 		return usage("--rounds %d: at least 1", f.rounds)
-	case !slices.Contains(kafka.Compressions, f.compression):
-		return usage("--compression %q: %s", f.compression, strings.Join(kafka.Compressions, ", "))
+	}
+	if err := checkCompression(f.compression); err != nil {
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
 
 	"joinbench/internal/kafkatest"
 	"joinbench/results"
@@ -13,9 +16,16 @@ import (
 // wrongWindow in the environment has the serve that a run starts join with another window than the run was given.
 const wrongWindow = "TEST_WRONG_WINDOW"
 
-func asServe() {
+// brokerLife in the environment has the broker that a run starts end by itself after so long.
+const brokerLife = "TEST_BROKER_LIFE"
+
+// asChild makes this process, which is to be the program, what a test wants of a process of run --kafka.
+func asChild() {
 	if after := os.Getenv(wrongWindow); after != "" && os.Args[1] == "serve" {
 		_ = os.Setenv("JOINBENCH_WINDOW_AFTER", after)
+	}
+	if life, err := time.ParseDuration(os.Getenv(brokerLife)); err == nil && os.Args[1] == "broker" {
+		time.AfterFunc(life, func() { os.Exit(7) })
 	}
 }
 
@@ -106,7 +116,8 @@ func topicsOf(t *testing.T, b *kafkatest.Broker, run string) (list []string) {
 // TestRunKafkaRate: with a rate, latency is from when a B was meant to come to when its result was there.
 func TestRunKafkaRate(t *testing.T) {
 	b := kafkatest.Start(t)
-	rec, _ := kafkaRun(t, 0, "--kafka", b.Addrs[0], "--rate", "5k/s", "--duration", "2s", "--keep")
+	place := newPlace(t)
+	rec, _ := kafkaRun(t, 0, "--kafka", b.Addrs[0], "--rate", "5k/s", "--duration", "2s", "--keep", "--cpuprofile", place.path("cpu"))
 	k := rec.Kafka
 	if rec.Latency == nil || rec.Latency.E2E == nil || len(k.Lag) < 5 || k.LagMax == nil || *k.LagMax == 0 || k.NegativeLatency != 0 || k.Produced != k.Consumed {
 		t.Fatalf("latency %+v, %+v", rec.Latency, k)
@@ -118,6 +129,9 @@ func TestRunKafkaRate(t *testing.T) {
 	if rec.Load == nil || rec.Load.OfferedPerS == nil || *rec.Load.OfferedPerS != 5000 {
 		t.Errorf("load %+v", rec.Load)
 	}
+	if p, err := profile.ParseData([]byte(place.read("cpu"))); err != nil || time.Duration(p.DurationNanos) < 2*time.Second {
+		t.Errorf("the profile is not of the time while records came: %v", err)
+	}
 	left := topicsOf(t, b, rec.Run.ID)
 	if len(left) != 4 {
 		t.Errorf("--keep left %q", left)
@@ -126,6 +140,19 @@ func TestRunKafkaRate(t *testing.T) {
 		if _, err := b.Admin().DeleteTopics(context.Background(), left...); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRunKafkaBrokerEnds: a run whose own broker ends does not wait for it to come back, and says what happened. That the
+// workload is shorter than was asked for is said too.
+func TestRunKafkaBrokerEnds(t *testing.T) {
+	t.Setenv(brokerLife, "4s") // while B come, which takes 19 s
+	rec, _ := kafkaRun(t, results.ExitFailed, "--kafka", "embedded", "--rate", "1k/s", "--duration", "10m")
+	if v := rec.Verdict; rec.Run.Complete || v.Status != results.StatusFailed || !strings.Contains(strings.Join(v.Reasons, " "), "the broker ended before it was told to") {
+		t.Errorf("%+v", v)
+	}
+	if w := rec.Verdict.Warnings; len(w) != 1 || !strings.Contains(w[0], "the workload has B for 19s of --duration 10m") {
+		t.Errorf("warnings %q", w)
 	}
 }
 

@@ -15,9 +15,9 @@ const verifyLong = `verify reads the output topic of a join from its beginning t
 compares it with what must come out of the workload that load wrote: what is missing, what is spurious (a pair that is
 none, an aborted record, a line that does not say what its records say), what is there twice.
 
-Give it the workload as load had it (profile, counts, seed, --to) and the join as serve had it (-c join.yaml). The join must have
-been drained (serve --drain), or with --stopped have been stopped. The input topics are looked at too: where they hold something else than this workload, that is
-said, and not that every result is wrong.
+Give it the workload as load had it (profile, counts, seed, --to) and the join as serve had it (-c join.yaml). The join must
+have been drained (serve --drain), or with --stopped have been stopped. The input topics are looked at too: where they hold
+something else than this workload, that is said, and not that every result is wrong.
 
 The exit code is 0 when every result is there once, and 4 when not. With --at-least-once a result may be there more than once;
 how often is still counted.`
@@ -63,9 +63,9 @@ func runVerify(cmd *cobra.Command, f *verifyFlags, s streams) error {
 	if f.wait < 0 || f.examples < 0 {
 		return &usageError{fmt.Errorf("--wait and --examples are not below 0")}
 	}
-	progress, err := results.ParseProgress(f.progress)
+	progress, err := parseProgress(f.progress)
 	if err != nil {
-		return &usageError{fmt.Errorf("--progress: %w", err)}
+		return err
 	}
 	to, err := count("--to", f.to)
 	if err != nil {

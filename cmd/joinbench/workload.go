@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -44,16 +43,12 @@ func (f *workloadFlags) bind(fl *pflag.FlagSet) {
 // read lays profile, join, environment and flags over each other. The join's grace, window and rules decide what the generator
 // makes, so with a join.yaml its join takes the place of the profile's.
 func (f *workloadFlags) read() (*config.Profile, error) {
-	p, err := f.base()
+	p, err := readProfile(f.config, f.profile)
 	if err != nil {
 		return nil, err
 	}
 	if f.join != "" {
-		data, err := os.ReadFile(f.join)
-		if err != nil {
-			return nil, &usageError{fmt.Errorf("configuration: %w", err)}
-		}
-		if p.Join, err = config.Parse(data, f.join); err != nil {
+		if p.Join, err = parseJoin(f.join); err != nil {
 			return nil, err
 		}
 	}
@@ -88,17 +83,6 @@ func (f *workloadFlags) read() (*config.Profile, error) {
 		return nil, err
 	}
 	return p, p.Join.ValidateServe()
-}
-
-func (f *workloadFlags) base() (*config.Profile, error) {
-	if f.config == "" {
-		return pipeline.Profile(f.profile)
-	}
-	data, err := os.ReadFile(f.config)
-	if err != nil {
-		return nil, &usageError{fmt.Errorf("profile %s: %w", filepath.Base(f.config), err)}
-	}
-	return config.ParseProfile(data, f.config)
 }
 
 // count reads a flag with a number of records; "" is 0.
