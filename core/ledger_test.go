@@ -308,3 +308,42 @@ func TestLedgerCutTooFar(t *testing.T) {
 	}
 	must(t, l.e.Close())
 }
+
+// TestRewindListensAnew: an engine that goes back takes no partition for idle, since what it had read comes again. Who goes on being
+// silent is idle in the end, after as long as at first.
+func TestRewindListensAnew(t *testing.T) {
+	c := leftJoin(10, 0)
+	c.IdleTimeout = 1000
+	a := []scriptPart{times(0, "k", 100, 300, 900, 950, 960), times(1, "k", 100, 200, 350)}
+	// Partition 1 of A is idle from 1300 on. The engine goes back at 2000 and at 4000.
+	src := newLive(t, a, []scriptPart{times(0, "k", 100)}, [2][][]int64{{{100, 1500, 2300, 3600, 5500}, {100, 300, 2500}}, {{100}}})
+	e := live(t, src.config(c), memStores(1), src, &joined{}, 2000)
+	wm := func(what string, want int64) {
+		t.Helper()
+		if got := e.gate.wm[A]; got != want {
+			t.Errorf("%s: WM_A %d, want %d", what, got, want)
+		}
+	}
+	goOn := func(until int64) {
+		t.Helper()
+		src.until = until
+		must(t, ignore(e.Run(context.Background()), errUntil))
+	}
+	wm("partition 1 is idle", 300)
+	*src.clock = 2000
+	must(t, e.Rewind())
+	if e.gate.parts[A][1].idle || e.gate.idle != [2]bool{} {
+		t.Error("it went back, and did not listen anew")
+	}
+	goOn(2400)
+	wm("partition 1 may still speak", 300)
+	goOn(2600)
+	wm("it has spoken", 350)
+	goOn(4000)
+	wm("it is idle again", 950)
+	*src.clock = 4000
+	must(t, e.Rewind())
+	goOn(5600)
+	wm("it was silent for longer", 960)
+	must(t, e.Close())
+}
