@@ -202,13 +202,17 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	var b batch
 	live, _ := e.source.(LiveSource)
-	idle := false
+	idle, full := false, false
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if live != nil {
-			if err := live.Await(ctx, idle, e.gate.patience(idle)); err != nil {
+			most := e.gate.patience(idle)
+			if full { // it left some, most likely
+				most = 0
+			}
+			if err := live.Await(ctx, idle, most); err != nil {
 				return err
 			}
 		}
@@ -216,6 +220,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			e.moved = true
 			return err
 		}
+		full = b.n >= e.cfg.BatchSize
 		to := e.cfg.bounds(b.wm)
 		if e.cfg.Watch != nil {
 			e.watch(&b, to)

@@ -154,7 +154,8 @@ type LiveSource interface {
 	// Await is called by the engine's goroutine before each batch. Idle says that the last one found no record: then it
 	// returns when a partition for which Next answered ErrNotYet has one, has ended, or has failed. It returns the
 	// context's error once that is done.
-	// After most, unless that is negative, it returns whatever there is: time alone may let something go (rules 7 and 15).
+	// After most, unless that is negative, it returns whatever there is: time alone may let something go (rules 7 and 15), and a
+	// batch that was full is not a reason to wait.
 	Await(ctx context.Context, idle bool, most time.Duration) error
 }
 

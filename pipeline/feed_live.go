@@ -51,8 +51,7 @@ type liveFeed struct {
 	run     *feed // of this start; nil while nothing is read
 	live    [2][]*livePart
 	readers []liveReader
-	handed  int64     // rows since the last Await
-	last    time.Time // when it returned
+	last    time.Time // when the last Await returned
 	timer   *time.Timer
 
 	chunkBytes int // when a chunk is full that has few, but long, rows
@@ -97,7 +96,7 @@ func (l *liveFeed) begin() error {
 	f := newFeed(l.ctx, l.specs, l.parts, nil, false, l.keepRaw)
 	f.arrived = make(chan struct{}, 1)
 	l.makeRoom(f)
-	l.run, l.live, l.handed, l.last = f, [2][]*livePart{}, 0, time.Time{}
+	l.run, l.live, l.last = f, [2][]*livePart{}, time.Time{}
 	for s, list := range f.parts {
 		for i, p := range list {
 			r, err := l.open(p.side, i, l.places[s][i])
@@ -257,7 +256,6 @@ func (l *liveFeed) Next(side core.Side, part int) (*core.Chunk, error) {
 		return nil, err
 	}
 	p.avail.Add(-int64(c.N))
-	l.handed += int64(c.N)
 	return &c.Chunk, nil
 }
 
@@ -292,8 +290,7 @@ func (l *liveFeed) Done(c *core.Chunk) {
 	}
 }
 
-// Await implements core.LiveSource. A batch that follows one begins when there is enough for it, or when it has lingered. When the last
-// one was so large that it left something, the next does not wait.
+// Await implements core.LiveSource. A batch that follows one begins when there is enough for it, or when it has lingered.
 func (l *liveFeed) Await(ctx context.Context, idle bool, most time.Duration) error {
 	if l.run == nil {
 		if err := l.begin(); err != nil {
@@ -316,7 +313,7 @@ func (l *liveFeed) Await(ctx context.Context, idle bool, most time.Duration) err
 			return err
 		}
 	}
-	l.handed, l.last = 0, time.Now()
+	l.last = time.Now()
 	for _, side := range l.live {
 		for _, p := range side {
 			p.asked = false
@@ -327,9 +324,9 @@ func (l *liveFeed) Await(ctx context.Context, idle bool, most time.Duration) err
 
 // patience is how long the batch may still wait for more: not at all for a partition that has no room for it.
 func (l *liveFeed) patience(idle bool, now time.Time) time.Duration {
-	rows, enough, left := l.arrived()
+	rows, enough := l.arrived()
 	switch {
-	case enough || rows >= l.pace.Full || left && !idle && l.handed >= l.pace.Full:
+	case enough || rows >= l.pace.Full:
 		return 0
 	case idle && rows == 0:
 		return time.Hour
@@ -337,21 +334,18 @@ func (l *liveFeed) patience(idle bool, now time.Time) time.Duration {
 	return l.last.Add(l.pace.Linger).Sub(now)
 }
 
-// arrived is how many rows there are of partitions that had nothing, and whether one of them is over, or has no room for more; and
-// whether there are others, which may have rows that the last batch left. (Or the engine holds them back: then the last batch was not
-// full, or the next one is not.)
-func (l *liveFeed) arrived() (rows int64, enough, left bool) {
+// arrived is how many rows there are of partitions that had nothing, and whether one of them is over, or has no room for more. What
+// others have is what the last batch left, or the engine holds back.
+func (l *liveFeed) arrived() (rows int64, enough bool) {
 	for _, side := range l.live {
 		for _, p := range side {
-			if !p.asked {
-				left = true
-				continue
+			if p.asked {
+				rows += p.avail.Load()
+				enough = enough || p.over.Load() || len(p.ready) == cap(p.ready)
 			}
-			rows += p.avail.Load()
-			enough = enough || p.over.Load() || len(p.ready) == cap(p.ready)
 		}
 	}
-	return rows, enough, left
+	return rows, enough
 }
 
 // wait waits for a chunk, at most so long.

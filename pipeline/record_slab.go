@@ -50,13 +50,17 @@ type chunks[T any] struct {
 	used int // of it
 }
 
-// take gives n elements, as they were left.
+// take gives n elements, as they were left. More than a chunk has are not kept: whoever comes by a chunk that is too small for him goes on
+// to the next, so with large ones of all sizes the chunks would grow more with every batch.
 func (c *chunks[T]) take(n, size int) []T {
-	for c.at < len(c.full) && len(c.full[c.at])-c.used < n {
+	if n > size {
+		return make([]T, n)
+	}
+	if c.at < len(c.full) && size-c.used < n {
 		c.at, c.used = c.at+1, 0
 	}
 	if c.at == len(c.full) {
-		c.full, c.used = append(c.full, make([]T, max(n, size))), 0
+		c.full = append(c.full, make([]T, size))
 	}
 	from := c.used
 	c.used += n

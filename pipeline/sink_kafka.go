@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,20 +78,9 @@ func (b *sinkBook) append(dst []byte) []byte {
 }
 
 func sortedMarks(marks map[core.LiveEpoch]int64) []core.LiveEpoch {
-	var all []core.LiveEpoch
-	for e := range marks {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(x, y core.LiveEpoch) int {
-		if x.Space != y.Space {
-			return int(x.Space) - int(y.Space)
-		}
-		if x.Epoch < y.Epoch {
-			return -1
-		}
-		return 1
+	return slices.SortedFunc(maps.Keys(marks), func(x, y core.LiveEpoch) int {
+		return cmp.Or(cmp.Compare(x.Space, y.Space), cmp.Compare(x.Epoch, y.Epoch))
 	})
-	return all
 }
 
 // parseBook reads what append wrote; nothing is the book of a new state.

@@ -157,7 +157,7 @@ func unquoted(v []byte) []byte {
 func (s *kafkaSink) tooLarge(rec *kafka.Record, key []byte, size int) error {
 	s.book.oversize++
 	s.log.Warn("a result is larger than the topic takes (max.message.bytes); it goes to topics.dead without its body, if there is one",
-		"topic", s.topics[toResults], "bytes", size, "limit", s.producer.MaxBytes(s.topics[toResults]), "key", string(key[:min(len(key), 100)]))
+		"topic", rec.Topic, "bytes", size, "limit", s.producer.MaxBytes(rec.Topic), "key", string(key[:min(len(key), 100)]))
 	if !s.wants(toDead) {
 		return nil
 	}
