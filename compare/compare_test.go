@@ -139,6 +139,33 @@ func TestTimesByRuns(t *testing.T) {
 	}
 }
 
+// TestFewestRuns: the fewest runs that the test takes are enough for it to decide, and with one fewer it is not made.
+func TestFewestRuns(t *testing.T) {
+	quick, slow := []float64{1, 1.005, 0.995, 1.01, 0.99, 1.002}, []float64{1.2, 1.21, 1.19, 1.22, 1.18, 1.201}
+	for runs, want := range map[[2]int]struct{ slower, equal string }{
+		{5, 5}: {Regression, Pass},
+		{4, 6}: {Regression, Pass},
+		{4, 5}: {Inconclusive, Unjudged},
+		{4, 4}: {Inconclusive, Unjudged},
+		{1, 6}: {Inconclusive, Unjudged},
+	} {
+		for verdict, fresh := range map[string][]float64{want.slower: slow, want.equal: quick} {
+			got, err := Records(several(t, "a", quick[:runs[0]]...), several(t, "b", fresh[:runs[1]]...), Options{Overrides: []Override{{"time", Limit{Ratio: 0.05}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range got.Candidates[0].Metrics {
+				if m.Metric != "cost.ns_per_b" {
+					continue
+				}
+				if needs := strings.Contains(m.Reason, "a test needs 5 and 5"); m.Verdict != verdict || needs != (want.equal == Unjudged) {
+					t.Errorf("%d runs: %s (%s), want %s", runs, m.Verdict, m.Reason, verdict)
+				}
+			}
+		}
+	}
+}
+
 // TestCandidates: builds are told apart by label and commit, and the worst makes the whole.
 func TestCandidates(t *testing.T) {
 	bad := aRun(t, commit("bad"), func(r *results.Record) { r.Join.Lookups += 7 })

@@ -5,18 +5,30 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aclements/go-moremath/mathx"
 	"github.com/aclements/go-moremath/stats"
 	"golang.org/x/perf/benchmath"
 
 	"joinbench/results"
 )
 
-// alpha is the share of comparisons of equal builds that may be called worse, over all metrics that need a test; minRuns is
-// how many runs of each build such a test needs: of 4 and 4 the extreme order has 1 chance in 70.
-const (
-	alpha   = 0.05
-	minRuns = 4
-)
+// alpha is the share of comparisons of equal builds that may be called worse, over all metrics that need a test.
+const alpha = 0.05
+
+// canTell says whether the rank test of so many runs can be significant at all: its least p is that of the two orders, among all,
+// in which each run of one build lies before each of the other.
+func canTell(old, fresh int, alpha float64) bool {
+	return 2/mathx.Choose(old+fresh, old) < alpha
+}
+
+// fewest is how many runs of each build can tell.
+func fewest(alpha float64) int {
+	n := 1
+	for !canTell(n, n, alpha) {
+		n++
+	}
+	return n
+}
 
 // Result is the verdict on a metric. Base and New are medians over the runs, in the unit of the metric; Ratio is of what
 // was compared, which Unit divides by cost.unit_ns.
@@ -139,8 +151,9 @@ func (m *Result) byRatio(old, fresh []float64, r Rule) {
 func (m *Result) byTest(old, fresh []float64, r Rule, alpha float64) {
 	mid, now := median(old), median(fresh)
 	room := max(r.Limit.Ratio*math.Abs(mid), r.Limit.Floor)
-	if len(old) < minRuns || len(fresh) < minRuns {
-		m.Verdict, m.Reason = Unjudged, fmt.Sprintf("%d and %d runs, and a test needs %d and %d", len(old), len(fresh), minRuns, minRuns)
+	if !canTell(len(old), len(fresh), alpha) {
+		need := fewest(alpha)
+		m.Verdict, m.Reason = Unjudged, fmt.Sprintf("%d and %d runs, and a test needs %d and %d", len(old), len(fresh), need, need)
 		if now > mid+room {
 			m.Verdict = Inconclusive
 			m.Reason = "beyond the limit, but " + m.Reason + " (or use ab)"

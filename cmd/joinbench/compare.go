@@ -18,7 +18,7 @@ import (
 const compareLong = `compare holds records against a baseline, metric by metric, and exits with what it found.
 
 Counts (lookups, filter queries, false positives, bytes of filters) are exact where the profile makes them so, as ci and gate
-do; allocations may differ by half of one a batch; memory and time by a ratio. Times need four runs of each build on one
+do; allocations may differ by half of one a batch; memory and time by a ratio. Times need five runs of each build on one
 machine, for a rank test; with fewer, or on another machine, they are shown and not judged. Records of one label and commit
 are repetitions and pooled; others are candidates of their own. BASE may be a file, a directory or a pattern.
 
@@ -106,7 +106,7 @@ func newCompare(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compare BASE NEW.json…", Short: "Hold records against a baseline", Long: compareLong,
 		Example: `  joinbench compare base.json new.json
-  joinbench compare baseline/ new1.json new2.json new3.json new4.json     # times are judged too
+  joinbench compare baseline/ new[1-5].json                     # times are judged too
   joinbench compare base.json new.json --limit time=3% --limit cost.rss_max_bytes=5%+4MiB
   joinbench compare base.json new.json --strict -o md=comment.md -o junit=report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
