@@ -177,7 +177,7 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 			continue // neither build knows it
 		case r.Class == Time && opt.SkipTime:
 			continue
-		case m.Base == nil || m.New == nil || m.Ratio == nil && (r.Class == Memory || r.Class == Time):
+		case m.Base == nil || m.New == nil:
 			m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
 		case r.Class == Memory && base.Host != b.Host, r.Class == Time && base.Host != b.Host:
 			m.Verdict, m.Reason = Unjudged, "other machine"

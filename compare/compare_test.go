@@ -257,6 +257,7 @@ func TestOverrides(t *testing.T) {
 		"metric over class":     {"[]", []string{"memory=1%", "cost.rss_max_bytes=20%"}, memory(2 << 20), Pass},
 		"counts with room":      {"[]", []string{"count=0.1%"}, func(r *results.Record) { r.Join.Lookups += 10 }, Pass},
 		"another metric":        {"[]", []string{"join.b.late=0%"}, func(r *results.Record) { r.Join.B.Late++ }, Regression},
+		"one that was zero":     {"[]", []string{"join.b.malformed=0%"}, func(r *results.Record) { r.Join.B.Malformed += 5 }, Regression},
 		"another metric, equal": {"[]", []string{"join.b.late=0%"}, func(*results.Record) {}, Pass},
 	} {
 		over, err := ParseOverrides(c.flags)
