@@ -21,7 +21,7 @@ type AB struct {
 	// Command is a run of one of them (0: the base) that leaves its record at out.
 	Command func(side int, out string) *exec.Cmd
 	Dir     string // where records go; it exists
-	Metric  string // that decides, a metric's path
+	Metric  string // that decides, a metric's path (see Decides)
 	Budget  time.Duration
 	Seed    uint64
 	Options Options
@@ -96,13 +96,14 @@ func (ab *AB) rule(base *results.Record) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	for _, r := range Rules(base, append(overrides, ab.Options.Overrides...)) {
+	overrides = append(overrides, ab.Options.Overrides...)
+	for _, r := range Rules(base, overrides) {
 		if r.Metric.String() == ab.Metric {
 			return r, nil
 		}
 	}
 	r := added(ab.Metric)
-	r.Limit = DefaultLimits()[Time]
+	r.Limit = limitsOf(base, overrides)[Time]
 	return r, nil
 }
 

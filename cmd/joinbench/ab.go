@@ -91,7 +91,7 @@ func (f *abFlags) prepare(bins []string, opt compare.Options) (*compare.AB, erro
 	if f.budget <= 0 {
 		return nil, &usageError{fmt.Errorf("--budget %s: must be positive", f.budget)}
 	}
-	if _, err := results.ParseMetric(f.metric); err != nil {
+	if err := compare.Decides(f.metric); err != nil {
 		return nil, &usageError{fmt.Errorf("--metric: %w", err)}
 	}
 	ab := &compare.AB{Metric: f.metric, Names: [2]string{bins[0], bins[1]}, Budget: f.budget, Seed: uint64(rand.Uint32()), Options: opt, Dir: f.dir}
