@@ -2,7 +2,9 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -140,6 +142,9 @@ func (ab *AB) pair(ctx context.Context, n, first int) (pair [2]*results.Record, 
 }
 
 func (ab *AB) run(ctx context.Context, side int, out string) (*results.Record, error) {
+	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) { // what another comparison left is not this run's
+		return nil, err
+	}
 	cmd := ab.Command(side, out)
 	var said strings.Builder
 	cmd.Stderr = &said

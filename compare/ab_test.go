@@ -135,6 +135,15 @@ func TestTurnsThatFail(t *testing.T) {
 	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("%v, %v", c, err)
 	}
+	if err := results.Write(filepath.Join(ab.Dir, "a-001.json"), aRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := results.Write(filepath.Join(ab.Dir, "b-001.json"), aRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("the records of another comparison were taken: %v, %v", c, err)
+	}
 	var base *BaseError
 	wrong := aRun(t, func(r *results.Record) { r.Verdict.Status = results.StatusIncorrect })
 	if _, err := turns(t, wrong, aRun(t)).Run(context.Background()); !errors.As(err, &base) {

@@ -80,7 +80,7 @@ func TestCompareCodes(t *testing.T) {
 		"ab of one":                {2, []string{"ab", "x"}, []string{"two programs"}},
 		"ab of nothing":            {2, []string{"ab", p.path("none"), p.path("none")}, []string{"none"}},
 		"ab without budget":        {2, []string{"ab", base, base, "--budget", "0s"}, []string{"--budget"}},
-		"ab with a bad seed":       {2, []string{"ab", base, base, "--seed", "x"}, []string{"--seed"}},
+		"ab with a bad seed":       {2, []string{"ab", base, base, "--seed", "7x"}, []string{"--seed"}},
 		"ab by a count":            {2, []string{"ab", base, base, "--metric", "join.lookups"}, []string{"--metric", "judged exactly"}},
 		"ab with a bad profile":    {2, []string{"ab", base, base, "--profile", "qick"}, []string{`"qick"`}},
 	} {
