@@ -179,9 +179,9 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 			continue
 		case m.Base == nil || m.New == nil:
 			m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
-		case r.Class == Memory && base.Host != b.Host, r.Class == Time && base.Host != b.Host:
+		case (r.Class == Memory || r.Class == Time) && !alike(base, &b, machine):
 			m.Verdict, m.Reason = Unjudged, "other machine"
-		case r.Class == Allocs && !sameRuntime(base, &b):
+		case r.Class == Allocs && !alike(base, &b, runtimeOf):
 			m.Verdict, m.Reason = Unjudged, "another Go, or another number of cores"
 		default:
 			m.decide(base, &b, r, alpha/float64(max(tests, 1)))
@@ -210,10 +210,17 @@ func (c *Candidate) Weigh() {
 	}
 }
 
-// sameRuntime: what the Go runtime allocates by itself depends on its version and on how many threads it has.
-func sameRuntime(base, b *Build) bool {
-	x, y := base.records[0], b.records[0]
-	return x.Tool.Go == y.Tool.Go && x.Environment.GOMAXPROCS == y.Environment.GOMAXPROCS
+// alike says whether all runs of both have the same of something.
+func alike(base, b *Build, of func(*results.Record) string) bool {
+	other := func(rec *results.Record) bool { return of(rec) != of(base.records[0]) }
+	return !slices.ContainsFunc(base.records, other) && !slices.ContainsFunc(b.records, other)
+}
+
+func machine(rec *results.Record) string { return rec.Environment.HostID }
+
+// runtimeOf: what the Go runtime allocates by itself depends on its version and on how many threads it has.
+func runtimeOf(rec *results.Record) string {
+	return fmt.Sprint(rec.Tool.Go, rec.Environment.GOMAXPROCS)
 }
 
 func orNone(s string) string { return cmp.Or(s, "none") }
@@ -230,6 +237,8 @@ func unlike(base, b *Build) []string {
 	if base.Host != b.Host {
 		out = append(out, fmt.Sprintf("another machine (%s, %d cores; the base had %s, %d cores): times and memory are not judged, counts are",
 			y.Environment.CPU, y.Environment.Cores, x.Environment.CPU, x.Environment.Cores))
+	} else if !alike(base, b, machine) {
+		out = append(out, "runs of several machines: times and memory are not judged, counts are")
 	}
 	differ("Go", x.Tool.Go, y.Tool.Go)
 	differ("RocksDB", x.Tool.RocksDB, y.Tool.RocksDB)

@@ -200,6 +200,45 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
+// TestPoolOfMachines: of runs that are pooled one of another machine, or of another Go, is enough to leave times and memory, or
+// allocations, unjudged.
+func TestPoolOfMachines(t *testing.T) {
+	worse := func(r *results.Record) {
+		slower(2)(r)
+		*r.Cost.RSSMaxBytes *= 2
+		*r.Cost.AllocsPerProbe *= 2
+	}
+	elsewhere := func(r *results.Record) { r.Environment.HostID = "x" }
+	newer := func(r *results.Record) { r.Tool.Go = "go2" }
+	for name, c := range map[string]struct {
+		base, fresh func(*results.Record)
+		judged      string
+	}{
+		"alike":                           {func(*results.Record) {}, func(*results.Record) {}, "cost.allocs_per_probe cost.rss_max_bytes cost.ns_per_b"},
+		"of another machine, in the base": {elsewhere, func(*results.Record) {}, "cost.allocs_per_probe"},
+		"of another machine":              {func(*results.Record) {}, elsewhere, "cost.allocs_per_probe"},
+		"of another Go, in the base":      {newer, func(*results.Record) {}, "cost.rss_max_bytes cost.ns_per_b"},
+		"of another Go":                   {func(*results.Record) {}, newer, "cost.rss_max_bytes cost.ns_per_b"},
+	} {
+		got, err := Records(list(aRun(t), aRun(t, c.base)), list(aRun(t, worse), aRun(t, worse, c.fresh)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var judged []string
+		for _, m := range got.Candidates[0].Metrics {
+			if m.Verdict == Regression || m.Verdict == Inconclusive {
+				judged = append(judged, m.Metric)
+			}
+		}
+		if s := strings.Join(judged, " "); s != c.judged {
+			t.Errorf("%s: %q are worse, want %q", name, s, c.judged)
+		}
+		if said := strings.Contains(strings.Join(got.Warnings, " "), "several machines"); said != strings.Contains(name, "machine") {
+			t.Errorf("%s: warnings %v", name, got.Warnings)
+		}
+	}
+}
+
 // TestCountsOfBase: what varies among the runs of the base is no regression, what lies beyond it is.
 func TestCountsOfBase(t *testing.T) {
 	lookups := func(n int64) func(*results.Record) { return func(r *results.Record) { r.Join.Lookups = n } }
