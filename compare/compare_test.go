@@ -122,6 +122,7 @@ func TestTimesByRuns(t *testing.T) {
 		"20 %":     {[]float64{1.2, 1.21, 1.19, 1.22, 1.18, 1.205}, Regression},
 		"faster":   {[]float64{0.8, 0.81, 0.79, 0.82, 0.78, 0.805}, Improvement},
 		"2 %":      {[]float64{1.02, 1.025, 1.015, 1.03, 1.01, 1.022}, Pass},
+		"by luck":  {[]float64{0.8, 1.3, 1.02, 0.85, 1.2, 1.01}, Inconclusive}, // the median is within the limit, and shows nothing
 		"all over": {[]float64{0.7, 1.5, 0.9, 1.4, 0.8, 1.3}, Inconclusive},
 	} {
 		got, err := Records(several(t, "a", base...), several(t, "b", c.fresh...), Options{Overrides: []Override{{"time", Limit{Ratio: 0.05}}}})
