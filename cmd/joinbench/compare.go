@@ -102,7 +102,7 @@ func writeForm(c *compare.Comparison, o outFile) error {
 func newCompare(s streams) *cobra.Command {
 	var f gateFlags
 	var more []string
-	var skipTime bool
+	var skipTime, schema bool
 	cmd := &cobra.Command{
 		Use: "compare BASE NEW.json…", Short: "Hold records against a baseline", Long: compareLong,
 		Example: `  joinbench compare base.json new.json
@@ -110,12 +110,16 @@ func newCompare(s streams) *cobra.Command {
   joinbench compare base.json new.json --limit time=3% --limit cost.rss_max_bytes=5%+4MiB
   joinbench compare base.json new.json --strict -o md=comment.md -o junit=report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
+			if len(args) < 2 && !schema {
 				return &usageError{errors.New("compare needs a baseline and at least one new record (see joinbench compare -h)")}
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if schema {
+				_, err := s.out.Write(compare.JSONSchema())
+				return err
+			}
 			opt, outs, err := f.check()
 			if err != nil {
 				return err
@@ -138,6 +142,7 @@ func newCompare(s streams) *cobra.Command {
 	}
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&skipTime, "skip-time", false, "judge no times: leave them to ab")
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of the form json, and stop")
 	cmd.Flags().StringArrayVarP(&more, "base", "b", nil, "another record, directory or pattern of the baseline (repeatable)")
 	return cmd
 }

@@ -102,6 +102,9 @@ func TestCompareForms(t *testing.T) {
 	for i := range 3 {
 		p.savedRun(fmt.Sprintf("runs/%d.json", i), func(r *results.Record) { r.Run.ID = fmt.Sprint("run", i) })
 	}
+	if o := joinbench("compare", "--schema"); o.code != 0 || o.out != string(compare.JSONSchema()) {
+		t.Errorf("--schema: exit code %d: %s", o.code, o.out)
+	}
 	fresh := p.savedRun("new.json", func(r *results.Record) { r.Join.Lookups -= 4 })
 	for _, base := range []string{p.path("runs"), p.path("runs/*.json")} {
 		args := []string{"compare", base, fresh, "-f", "json"}

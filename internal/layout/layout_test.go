@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/layout":    {},
 	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
+	"internal/schemagen": {},          // for tests alone
 	"deploy":             {},          // a test alone
 	"internal/mutants":   {},          // a program: it plants bugs in the others
 	"internal/gateproof": {"compare"}, // a program: it makes builds that are worse, and has them compared
@@ -51,6 +52,8 @@ var allowed = map[string][]string{
 var inTests = map[string][]string{
 	"ops":           {"internal/kafkatest"},
 	"baseline":      {"internal/leak"},
+	"compare":       {"internal/schemagen"},
+	"results":       {"internal/schemagen"},
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
 	"kafka":         {"internal/leak"},
