@@ -42,10 +42,11 @@ var allowed = map[string][]string{
 	"internal/layout":    {},
 	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
-	"internal/schemagen": {},          // for tests alone
-	"deploy":             {},          // a test alone
-	"internal/mutants":   {},          // a program: it plants bugs in the others
-	"internal/gateproof": {"compare"}, // a program: it makes builds that are worse, and has them compared
+	"internal/schemagen": {}, // for tests alone
+	"deploy":             {}, // a test alone
+	"internal/overlay":   {},
+	"internal/mutants":   {"internal/overlay"},            // a program: it plants bugs in the others
+	"internal/gateproof": {"compare", "internal/overlay"}, // a program: it makes builds that are worse, and has them compared
 }
 
 // inTests is what the tests of a package may import besides.
