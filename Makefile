@@ -91,7 +91,7 @@ BASELINE = .ci/baseline.json
 gate: build ## profile ci against the counts of the last release, which .ci/baseline.json has
 	@mkdir -p results
 	@$(BIN) run --profile ci --progress none --out results/ci.json > /dev/null
-	@$(BIN) compare $(BASELINE) results/ci.json --skip-time --limit memory=25%
+	@$(BIN) compare $(BASELINE) results/ci.json --strict --skip-time --limit memory=25%
 
 baseline: build ## record .ci/baseline.json anew, when counts change on purpose
 	@$(BIN) run --profile ci --progress none --label baseline --out $(BASELINE) > /dev/null

@@ -2,7 +2,9 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,7 +23,7 @@ type AB struct {
 	// Command is a run of one of them (0: the base) that leaves its record at out.
 	Command func(side int, out string) *exec.Cmd
 	Dir     string // where records go; it exists
-	Metric  string // that decides, a metric's path
+	Metric  string // that decides, a metric's path (see Decides)
 	Budget  time.Duration
 	Seed    uint64
 	Options Options
@@ -96,13 +98,14 @@ func (ab *AB) rule(base *results.Record) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	for _, r := range Rules(base, append(overrides, ab.Options.Overrides...)) {
+	overrides = append(overrides, ab.Options.Overrides...)
+	for _, r := range Rules(base, overrides) {
 		if r.Metric.String() == ab.Metric {
 			return r, nil
 		}
 	}
 	r := added(ab.Metric)
-	r.Limit = DefaultLimits()[Time]
+	r.Limit = limitsOf(base, overrides)[Time]
 	return r, nil
 }
 
@@ -139,6 +142,9 @@ func (ab *AB) pair(ctx context.Context, n, first int) (pair [2]*results.Record, 
 }
 
 func (ab *AB) run(ctx context.Context, side int, out string) (*results.Record, error) {
+	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) { // what another comparison left is not this run's
+		return nil, err
+	}
 	cmd := ab.Command(side, out)
 	var said strings.Builder
 	cmd.Stderr = &said

@@ -58,6 +58,52 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestTurnsByOtherMetrics: of a rate more is better, memory is judged once, and a metric that is not judged by itself has the limit of
+// its class.
+func TestTurnsByOtherMetrics(t *testing.T) {
+	achieved := func(by float64) func(*results.Record) {
+		return func(r *results.Record) { *r.Load.AchievedPerS *= by }
+	}
+	resident := func(by float64) func(*results.Record) {
+		return func(r *results.Record) { *r.Cost.RSSMaxBytes = int64(float64(*r.Cost.RSSMaxBytes) * by) }
+	}
+	for _, c := range []struct {
+		metric  string
+		limit   string
+		change  func(*results.Record)
+		verdict string
+	}{
+		{"load.achieved_per_s", "time=5%", achieved(0.8), Regression},
+		{"load.achieved_per_s", "time=5%", achieved(1.2), Improvement},
+		{"load.achieved_per_s", "time=5%", achieved(1), Pass},
+		{"load.achieved_per_s", "time=30%", achieved(0.8), Pass},
+		{"cost.rss_max_bytes", "memory=5%", resident(1.2), Regression},
+		{"cost.rss_max_bytes", "memory=5%", resident(0.8), Improvement},
+		{"cost.rss_max_bytes", "memory=5%", resident(1.02), Pass},
+	} {
+		ab := turns(t, aRun(t), aRun(t, c.change))
+		ab.Metric = c.metric
+		var err error
+		if ab.Options.Overrides, err = ParseOverrides([]string{c.limit}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ab.Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := slices.DeleteFunc(got.Candidates[0].Metrics, func(m Result) bool { return m.Metric != c.metric })
+		if got.Verdict != c.verdict || len(judged) != 1 || judged[0].Verdict != c.verdict {
+			t.Errorf("%+v: %s, %+v", c, got.Verdict, judged)
+		}
+	}
+	for metric, ok := range map[string]bool{"cost.ns_per_b": true, "cost.rss_max_bytes": true, "load.achieved_per_s": true, "join.lookups": false,
+		"cost.allocs_per_probe": false, "cost.ns_per_bee": false} {
+		if err := Decides(metric); (err == nil) != ok {
+			t.Errorf("%s: %v", metric, err)
+		}
+	}
+}
+
 // TestTurnsOrder: the order is drawn, and the seed draws the same again.
 func TestTurnsOrder(t *testing.T) {
 	order := func(seed uint64) []int {
@@ -88,6 +134,15 @@ func TestTurnsThatFail(t *testing.T) {
 	ab.Command = func(int, string) *exec.Cmd { return exec.Command("sh", "-c", "echo no space >&2; exit 1") }
 	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("%v, %v", c, err)
+	}
+	if err := results.Write(filepath.Join(ab.Dir, "a-001.json"), aRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := results.Write(filepath.Join(ab.Dir, "b-001.json"), aRun(t)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("the records of another comparison were taken: %v, %v", c, err)
 	}
 	var base *BaseError
 	wrong := aRun(t, func(r *results.Record) { r.Verdict.Status = results.StatusIncorrect })

@@ -3,12 +3,8 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-
-	"github.com/aclements/go-moremath/stats"
-	"golang.org/x/perf/benchmath"
 
 	"joinbench/results"
 )
@@ -21,13 +17,6 @@ const (
 	Inconclusive = results.StatusInconclusive
 	Incomparable = results.StatusIncomparable
 	Unjudged     = "unjudged"
-)
-
-// alpha is the share of comparisons of equal builds that may be called worse, over all metrics that need a test; minRuns is
-// how many runs of each build such a test needs: of 4 and 4 the extreme order has 1 chance in 70.
-const (
-	alpha   = 0.05
-	minRuns = 4
 )
 
 // Comparison is what compare and ab found. It is made once, and only read then.
@@ -78,25 +67,6 @@ type Candidate struct {
 	Warnings []string `json:"warnings"`
 	Metrics  []Result `json:"metrics"`
 	Pairs    *Pairs   `json:"pairs"` // of runs that took turns, null without
-}
-
-// Result is the verdict on a metric. Base and New are medians over the runs, in the unit of the metric; Ratio is of what
-// was compared, which Unit divides by cost.unit_ns.
-type Result struct {
-	Metric  string   `json:"metric"`
-	Class   Class    `json:"class"`
-	Unit    bool     `json:"by_unit"`
-	Base    *float64 `json:"base"`
-	New     *float64 `json:"new"`
-	Low     *float64 `json:"new_low"` // the range of the new build's runs
-	High    *float64 `json:"new_high"`
-	Ratio   *float64 `json:"ratio"`
-	Limit   float64  `json:"limit_ratio"`
-	Floor   float64  `json:"limit_floor"`
-	Noise   float64  `json:"noise_ratio"` // the spread among the base's runs
-	P       *float64 `json:"p"`           // of the test, null where none was made
-	Verdict string   `json:"verdict"`
-	Reason  string   `json:"reason"`
 }
 
 // BaseError says that the base is none: a usage error, never a pass.
@@ -207,11 +177,11 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 			continue // neither build knows it
 		case r.Class == Time && opt.SkipTime:
 			continue
-		case m.Base == nil || m.New == nil || m.Ratio == nil && (r.Class == Memory || r.Class == Time):
+		case m.Base == nil || m.New == nil:
 			m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
-		case r.Class == Memory && base.Host != b.Host, r.Class == Time && base.Host != b.Host:
+		case (r.Class == Memory || r.Class == Time) && !alike(base, &b, machine):
 			m.Verdict, m.Reason = Unjudged, "other machine"
-		case r.Class == Allocs && !sameRuntime(base, &b):
+		case r.Class == Allocs && !alike(base, &b, runtimeOf):
 			m.Verdict, m.Reason = Unjudged, "another Go, or another number of cores"
 		default:
 			m.decide(base, &b, r, alpha/float64(max(tests, 1)))
@@ -240,10 +210,17 @@ func (c *Candidate) Weigh() {
 	}
 }
 
-// sameRuntime: what the Go runtime allocates by itself depends on its version and on how many threads it has.
-func sameRuntime(base, b *Build) bool {
-	x, y := base.records[0], b.records[0]
-	return x.Tool.Go == y.Tool.Go && x.Environment.GOMAXPROCS == y.Environment.GOMAXPROCS
+// alike says whether all runs of both have the same of something.
+func alike(base, b *Build, of func(*results.Record) string) bool {
+	other := func(rec *results.Record) bool { return of(rec) != of(base.records[0]) }
+	return !slices.ContainsFunc(base.records, other) && !slices.ContainsFunc(b.records, other)
+}
+
+func machine(rec *results.Record) string { return rec.Environment.HostID }
+
+// runtimeOf: what the Go runtime allocates by itself depends on its version and on how many threads it has.
+func runtimeOf(rec *results.Record) string {
+	return fmt.Sprint(rec.Tool.Go, rec.Environment.GOMAXPROCS)
 }
 
 func orNone(s string) string { return cmp.Or(s, "none") }
@@ -260,6 +237,8 @@ func unlike(base, b *Build) []string {
 	if base.Host != b.Host {
 		out = append(out, fmt.Sprintf("another machine (%s, %d cores; the base had %s, %d cores): times and memory are not judged, counts are",
 			y.Environment.CPU, y.Environment.Cores, x.Environment.CPU, x.Environment.Cores))
+	} else if !alike(base, b, machine) {
+		out = append(out, "runs of several machines: times and memory are not judged, counts are")
 	}
 	differ("Go", x.Tool.Go, y.Tool.Go)
 	differ("RocksDB", x.Tool.RocksDB, y.Tool.RocksDB)
@@ -271,159 +250,6 @@ func unlike(base, b *Build) []string {
 	differ("tasks", fmt.Sprint(x.Run.Tasks), fmt.Sprint(y.Run.Tasks))
 	differ("filter", x.Join.Filter.Kind, y.Join.Filter.Kind)
 	return out
-}
-
-// values are the metric's in each run that knows it; compared are those divided by the unit.
-func (b *Build) values(r Rule) (plain, compared []float64) {
-	for _, rec := range b.records {
-		v, _ := r.Metric.Value(rec)
-		if v == nil {
-			continue
-		}
-		w := *v
-		if r.Unit {
-			u, _ := unitMetric.Value(rec)
-			if u == nil || *u <= 0 {
-				continue
-			}
-			w /= *u
-		}
-		plain, compared = append(plain, *v), append(compared, w)
-	}
-	return plain, compared
-}
-
-// measure fills in what the runs say, without a verdict.
-func measure(base, b *Build, r Rule) Result {
-	m := Result{Metric: r.Metric.String(), Class: r.Class, Unit: r.Unit, Limit: r.Limit.Ratio, Floor: r.Limit.Floor}
-	oldPlain, old := base.values(r)
-	freshPlain, fresh := b.values(r)
-	if len(old) > 0 {
-		m.Base = new(median(oldPlain))
-		m.Noise = spread(old)
-	}
-	if len(fresh) > 0 {
-		m.New = new(median(freshPlain))
-		low, high := stats.Bounds(freshPlain)
-		m.Low, m.High = &low, &high
-	}
-	if len(old) > 0 && len(fresh) > 0 {
-		m.Ratio = results.RatioF(median(fresh), median(old))
-		if m.Ratio == nil && median(fresh) == 0 {
-			m.Ratio = new(1.0) // 0 and 0
-		}
-	}
-	return m
-}
-
-func (m *Result) decide(base, b *Build, r Rule, alpha float64) {
-	_, old := base.values(r)
-	_, fresh := b.values(r)
-	if r.Higher {
-		negate(old)
-		negate(fresh)
-	}
-	switch r.Class {
-	case Count, Allocs:
-		m.exact(old, fresh, r)
-	case Memory:
-		m.byRatio(old, fresh, r)
-	default:
-		m.byTest(old, fresh, r, alpha)
-	}
-}
-
-// exact: beyond what the runs of the base have among themselves, and beyond the limit if there is one, anything more is
-// worse. Each run of the new build counts, not their median.
-func (m *Result) exact(old, fresh []float64, r Rule) {
-	lowOld, highOld := stats.Bounds(old)
-	low, high := stats.Bounds(fresh)
-	room := max(r.Limit.Ratio*math.Abs(median(old)), r.Limit.Floor)
-	if r.Class == Allocs { // a little noise on either side must not add up
-		low, high = median(fresh), median(fresh)
-		lowOld, highOld = median(old), median(old)
-		room = max(room, highOld*m.Noise)
-	}
-	switch {
-	case high > highOld+room:
-		m.Verdict, m.Reason = Regression, "more than before"
-	case low < lowOld-room && r.Same:
-		m.Verdict, m.Reason = Regression, "not what the same workload gave before"
-	case low < lowOld-room:
-		m.Verdict = Improvement
-	default:
-		m.Verdict = Pass
-	}
-}
-
-// byRatio: the medians differ by more than the limit and more than twice the spread of the base.
-func (m *Result) byRatio(old, fresh []float64, r Rule) {
-	mid, now := median(old), median(fresh)
-	room := max(max(r.Limit.Ratio, 2*m.Noise)*math.Abs(mid), r.Limit.Floor)
-	switch {
-	case now > mid+room:
-		m.Verdict, m.Reason = Regression, "beyond the limit"
-	case now < mid-room:
-		m.Verdict = Improvement
-	default:
-		m.Verdict = Pass
-	}
-}
-
-// byTest: worse is what the U test tells apart from the base and what differs by more than the limit; passed is what the
-// test tells apart from a build that is worse by the limit.
-func (m *Result) byTest(old, fresh []float64, r Rule, alpha float64) {
-	mid, now := median(old), median(fresh)
-	room := max(r.Limit.Ratio*math.Abs(mid), r.Limit.Floor)
-	if len(old) < minRuns || len(fresh) < minRuns {
-		m.Verdict, m.Reason = Unjudged, fmt.Sprintf("%d and %d runs, and a test needs %d and %d", len(old), len(fresh), minRuns, minRuns)
-		if now > mid+room {
-			m.Verdict = Inconclusive
-			m.Reason = "beyond the limit, but " + m.Reason + " (or use ab)"
-		}
-		return
-	}
-	sample := func(v []float64) *benchmath.Sample {
-		return benchmath.NewSample(slices.Clone(v), &benchmath.Thresholds{CompareAlpha: alpha})
-	}
-	m.P = new(benchmath.AssumeNothing.Compare(sample(old), sample(fresh)).P)
-	apart := *m.P < alpha
-	atLimit := make([]float64, len(old))
-	for i, v := range old {
-		atLimit[i] = v + max(r.Limit.Ratio*math.Abs(v), r.Limit.Floor)
-	}
-	switch {
-	case apart && now > mid+room:
-		m.Verdict, m.Reason = Regression, "beyond the limit, and chance does not explain it"
-	case apart && now < mid-room:
-		m.Verdict = Improvement
-	case now <= mid+room && benchmath.AssumeNothing.Compare(sample(atLimit), sample(fresh)).P < alpha:
-		m.Verdict = Pass
-	default:
-		m.Verdict, m.Reason = Inconclusive, "the runs differ too much among themselves to tell"
-	}
-}
-
-// sentence says what a metric did.
-func (m *Result) sentence() string {
-	text := m.Metric
-	if m.Base != nil && m.New != nil {
-		text += fmt.Sprintf(": %s → %s", number(*m.Base), number(*m.New))
-	}
-	if m.Ratio != nil {
-		text += " (" + percent(*m.Ratio) + change(m.Unit) + ")"
-	}
-	if m.Reason != "" {
-		text += ": " + m.Reason
-	}
-	return text
-}
-
-func change(unit bool) string {
-	if unit {
-		return " of its multiple of the machine's unit"
-	}
-	return ""
 }
 
 // Weigh makes the verdict of the whole of those on the candidates, and its exit code.
@@ -459,23 +285,4 @@ func (c *Comparison) Weigh(strict bool) {
 	if v.ExitCode == results.ExitInconclusive && !strict {
 		c.ExitCode = 0
 	}
-}
-
-func negate(v []float64) {
-	for i := range v {
-		v[i] = -v[i]
-	}
-}
-
-func median(v []float64) float64 {
-	return (&stats.Sample{Xs: v}).Quantile(0.5)
-}
-
-// spread is the range among the runs in relation to their median, 0 of one run.
-func spread(v []float64) float64 {
-	low, high := stats.Bounds(v)
-	if s := results.RatioF(high-low, math.Abs(median(v))); s != nil {
-		return *s
-	}
-	return 0
 }

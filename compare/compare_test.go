@@ -122,6 +122,7 @@ func TestTimesByRuns(t *testing.T) {
 		"20 %":     {[]float64{1.2, 1.21, 1.19, 1.22, 1.18, 1.205}, Regression},
 		"faster":   {[]float64{0.8, 0.81, 0.79, 0.82, 0.78, 0.805}, Improvement},
 		"2 %":      {[]float64{1.02, 1.025, 1.015, 1.03, 1.01, 1.022}, Pass},
+		"by luck":  {[]float64{0.8, 1.3, 1.02, 0.85, 1.2, 1.01}, Inconclusive}, // the median is within the limit, and shows nothing
 		"all over": {[]float64{0.7, 1.5, 0.9, 1.4, 0.8, 1.3}, Inconclusive},
 	} {
 		got, err := Records(several(t, "a", base...), several(t, "b", c.fresh...), Options{Overrides: []Override{{"time", Limit{Ratio: 0.05}}}})
@@ -134,6 +135,33 @@ func TestTimesByRuns(t *testing.T) {
 		for _, m := range got.Candidates[0].Metrics {
 			if m.Metric == "cost.ns_per_b" && m.Verdict != c.verdict {
 				t.Errorf("%s: %s (p %v), want %s", name, m.Verdict, *m.P, c.verdict)
+			}
+		}
+	}
+}
+
+// TestFewestRuns: the fewest runs that the test takes are enough for it to decide, and with one fewer it is not made.
+func TestFewestRuns(t *testing.T) {
+	quick, slow := []float64{1, 1.005, 0.995, 1.01, 0.99, 1.002}, []float64{1.2, 1.21, 1.19, 1.22, 1.18, 1.201}
+	for runs, want := range map[[2]int]struct{ slower, equal string }{
+		{5, 5}: {Regression, Pass},
+		{4, 6}: {Regression, Pass},
+		{4, 5}: {Inconclusive, Unjudged},
+		{4, 4}: {Inconclusive, Unjudged},
+		{1, 6}: {Inconclusive, Unjudged},
+	} {
+		for verdict, fresh := range map[string][]float64{want.slower: slow, want.equal: quick} {
+			got, err := Records(several(t, "a", quick[:runs[0]]...), several(t, "b", fresh[:runs[1]]...), Options{Overrides: []Override{{"time", Limit{Ratio: 0.05}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range got.Candidates[0].Metrics {
+				if m.Metric != "cost.ns_per_b" {
+					continue
+				}
+				if needs := strings.Contains(m.Reason, "a test needs 5 and 5"); m.Verdict != verdict || needs != (want.equal == Unjudged) {
+					t.Errorf("%d runs: %s (%s), want %s", runs, m.Verdict, m.Reason, verdict)
+				}
 			}
 		}
 	}
@@ -169,6 +197,45 @@ func TestBaselines(t *testing.T) {
 		var want *BaseError
 		if _, err := Records(base, list(aRun(t)), Options{}); !errors.As(err, &want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPoolOfMachines: of runs that are pooled one of another machine, or of another Go, is enough to leave times and memory, or
+// allocations, unjudged.
+func TestPoolOfMachines(t *testing.T) {
+	worse := func(r *results.Record) {
+		slower(2)(r)
+		*r.Cost.RSSMaxBytes *= 2
+		*r.Cost.AllocsPerProbe *= 2
+	}
+	elsewhere := func(r *results.Record) { r.Environment.HostID = "x" }
+	newer := func(r *results.Record) { r.Tool.Go = "go2" }
+	for name, c := range map[string]struct {
+		base, fresh func(*results.Record)
+		judged      string
+	}{
+		"alike":                           {func(*results.Record) {}, func(*results.Record) {}, "cost.allocs_per_probe cost.rss_max_bytes cost.ns_per_b"},
+		"of another machine, in the base": {elsewhere, func(*results.Record) {}, "cost.allocs_per_probe"},
+		"of another machine":              {func(*results.Record) {}, elsewhere, "cost.allocs_per_probe"},
+		"of another Go, in the base":      {newer, func(*results.Record) {}, "cost.rss_max_bytes cost.ns_per_b"},
+		"of another Go":                   {func(*results.Record) {}, newer, "cost.rss_max_bytes cost.ns_per_b"},
+	} {
+		got, err := Records(list(aRun(t), aRun(t, c.base)), list(aRun(t, worse), aRun(t, worse, c.fresh)), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var judged []string
+		for _, m := range got.Candidates[0].Metrics {
+			if m.Verdict == Regression || m.Verdict == Inconclusive {
+				judged = append(judged, m.Metric)
+			}
+		}
+		if s := strings.Join(judged, " "); s != c.judged {
+			t.Errorf("%s: %q are worse, want %q", name, s, c.judged)
+		}
+		if said := strings.Contains(strings.Join(got.Warnings, " "), "several machines"); said != strings.Contains(name, "machine") {
+			t.Errorf("%s: warnings %v", name, got.Warnings)
 		}
 	}
 }
@@ -230,6 +297,7 @@ func TestOverrides(t *testing.T) {
 		"metric over class":     {"[]", []string{"memory=1%", "cost.rss_max_bytes=20%"}, memory(2 << 20), Pass},
 		"counts with room":      {"[]", []string{"count=0.1%"}, func(r *results.Record) { r.Join.Lookups += 10 }, Pass},
 		"another metric":        {"[]", []string{"join.b.late=0%"}, func(r *results.Record) { r.Join.B.Late++ }, Regression},
+		"one that was zero":     {"[]", []string{"join.b.malformed=0%"}, func(r *results.Record) { r.Join.B.Malformed += 5 }, Regression},
 		"another metric, equal": {"[]", []string{"join.b.late=0%"}, func(*results.Record) {}, Pass},
 	} {
 		over, err := ParseOverrides(c.flags)

@@ -27,6 +27,7 @@ import (
 type Pairs struct {
 	Metric  string    `json:"metric"`
 	Unit    bool      `json:"by_unit"`
+	Higher  bool      `json:"more_is_better"`
 	Limit   float64   `json:"limit_ratio"`
 	Alpha   float64   `json:"alpha"` // of each direction
 	Logs    []float64 `json:"logs"`
@@ -52,8 +53,8 @@ const pairsAlpha = 0.025
 
 // NewPairs begins a test of the metric of a rule. Its limit is the ratio by which a build must be worse to be called so.
 func NewPairs(r Rule, seed uint64) *Pairs {
-	return &Pairs{Metric: r.Metric.String(), Unit: r.Unit, Limit: r.Limit.Ratio, Alpha: pairsAlpha, Seed: seed,
-		Verdict: Inconclusive, Reason: "no pair yet", Logs: []float64{}}
+	return &Pairs{Metric: r.Metric.String(), Unit: r.Unit, Higher: r.Higher, Limit: r.Limit.Ratio, Alpha: pairsAlpha, Seed: seed,
+		Verdict: Inconclusive, Reason: "no look yet", Logs: []float64{}}
 }
 
 // Add takes a pair.
@@ -86,23 +87,24 @@ func (p *Pairs) Look() bool {
 	}
 	p.Looks++
 	share := p.Alpha / float64(p.Looks*(p.Looks+1))
-	mid := median(p.Logs)
+	worse := p.worse()
+	mid := median(worse)
 	ci := stats.QuantileCI(n, 0.5, 1-2*share)
 	_, low, high := ci.SampleCI(stats.Sample{Xs: slices.Sorted(slices.Values(p.Logs)), Sorted: true})
 	p.Level = 1 - 2*share
-	p.Ratio, p.Low, p.High = results.Known(math.Exp(mid)), nil, nil
+	p.Ratio, p.Low, p.High = results.Known(math.Exp(median(p.Logs))), nil, nil
 	if !math.IsInf(low, 0) && !math.IsInf(high, 0) { // a few pairs bound nothing
 		p.Low, p.High = results.Known(math.Exp(low)), results.Known(math.Exp(high))
 	}
-	p.P = new(min(1, 2*min(p.above(0), p.below(0))))
+	p.P = new(min(1, 2*min(above(worse, 0), below(worse, 0))))
 	p.Verdict, p.Reason = Inconclusive, ""
 	limit := math.Log1p(p.Limit)
 	switch {
-	case p.above(0) < share && mid >= limit:
+	case above(worse, 0) < share && mid >= limit:
 		p.Verdict, p.Reason = Regression, "worse by more than the limit"
-	case p.below(0) < share && mid <= -limit:
+	case below(worse, 0) < share && mid <= -limit:
 		p.Verdict = Improvement
-	case p.below(limit) < share && mid > -limit:
+	case below(worse, limit) < share && mid > -limit:
 		p.Verdict = Pass
 	case n < minPairs:
 		p.Reason = fmt.Sprintf("%d pairs, and %d are the least that can tell", n, minPairs)
@@ -112,10 +114,20 @@ func (p *Pairs) Look() bool {
 	return p.Verdict != Inconclusive
 }
 
-// above is the p of a one-sided sign test: how likely so many pairs lie above centre if the median is no more than that.
-func (p *Pairs) above(centre float64) float64 {
+// worse are the logarithms, turned round where more is better: what lies above 0 is worse.
+func (p *Pairs) worse() []float64 {
+	logs := slices.Clone(p.Logs)
+	if p.Higher {
+		negate(logs)
+	}
+	return logs
+}
+
+// above is the p of a one-sided sign test: how likely so many pairs lie above centre if either side of it is as likely. What lies
+// on it says nothing.
+func above(logs []float64, centre float64) float64 {
 	over, n := 0, 0
-	for _, l := range p.Logs {
+	for _, l := range logs {
 		if l != centre {
 			n++
 		}
@@ -127,10 +139,10 @@ func (p *Pairs) above(centre float64) float64 {
 }
 
 // below is above turned round.
-func (p *Pairs) below(centre float64) float64 {
-	turned := Pairs{Logs: slices.Clone(p.Logs)}
-	negate(turned.Logs)
-	return turned.above(-centre)
+func below(logs []float64, centre float64) float64 {
+	turned := slices.Clone(logs)
+	negate(turned)
+	return above(turned, -centre)
 }
 
 // End notes how long the pairs took and, if they have not decided, how long they would have had to go on: until the
@@ -140,7 +152,7 @@ func (p *Pairs) End(took time.Duration) {
 	if p.Verdict != Inconclusive || len(p.Logs) < 3 {
 		return
 	}
-	mid, limit := median(p.Logs), math.Log1p(p.Limit)
+	mid, limit := median(p.worse()), math.Log1p(p.Limit)
 	distance := limit - mid // to pass, below the limit
 	if mid >= limit {
 		distance = mid // to be worse
@@ -149,18 +161,13 @@ func (p *Pairs) End(took time.Duration) {
 	}
 	share := p.Alpha / float64((p.Looks+1)*(p.Looks+2))
 	z := stats.InvCDF(stats.StdNormal)
+	deviation := stats.Sample{Xs: p.Logs}.IQR() / 1.349 // that normal noise of these quartiles has
 	// A median of normal noise varies by sqrt(π/2) more than a mean; the spread is taken by the median, as outliers do not count.
-	need := math.Pow((z(1-share)+z(0.8))*math.Sqrt(math.Pi/2)*p.deviation()/distance, 2)
+	need := math.Pow((z(1-share)+z(0.8))*math.Sqrt(math.Pi/2)*deviation/distance, 2)
 	need = max(math.Ceil(need), float64(len(p.Logs)+1))
 	if each := float64(took) / float64(len(p.Logs)); need*each < math.MaxInt64/2 {
 		p.NeedNs = new(int64(need * each))
 	}
-}
-
-// deviation is the standard deviation that normal noise of the same quartiles would have.
-func (p *Pairs) deviation() float64 {
-	s := stats.Sample{Xs: p.Logs}
-	return (s.Quantile(0.75) - s.Quantile(0.25)) / 1.349
 }
 
 // text writes what the pairs say; nothing without pairs.
@@ -194,7 +201,7 @@ func budget(ns int64) string {
 	return fmt.Sprintf("%ds", int64(math.Ceil(d.Seconds())))
 }
 
-// Decided puts a test's verdict in place of what Records says of time.
+// Decided puts a test's verdict in place of what Records says of its metric.
 func (c *Comparison) Decided(p *Pairs, strict bool) {
 	for i := range c.Candidates {
 		n := &c.Candidates[i]
@@ -202,17 +209,13 @@ func (c *Comparison) Decided(p *Pairs, strict bool) {
 		if n.Verdict == Incomparable {
 			continue
 		}
-		n.Metrics = append(n.Metrics, Result{Metric: p.Metric, Class: Time, Unit: p.Unit, Base: c.Base.mid(p), New: n.mid(p),
-			Low: n.mid(p), High: n.mid(p), Ratio: p.Ratio, Limit: p.Limit, P: p.P, Verdict: p.Verdict, Reason: p.Reason})
+		m := measure(&c.Base, &n.Build, Rule{Metric: mustMetric(p.Metric), Class: Time, Limit: Limit{Ratio: p.Limit}, Unit: p.Unit})
+		m.P, m.Verdict, m.Reason = p.P, p.Verdict, p.Reason
+		if p.Ratio != nil {
+			m.Ratio = p.Ratio
+		}
+		n.Metrics = append(slices.DeleteFunc(n.Metrics, func(o Result) bool { return o.Metric == p.Metric }), m)
 		n.Weigh()
 	}
 	c.Weigh(strict)
-}
-
-func (b *Build) mid(p *Pairs) *float64 {
-	plain, _ := b.values(Rule{Metric: mustMetric(p.Metric)})
-	if len(plain) == 0 {
-		return nil
-	}
-	return new(median(plain))
 }

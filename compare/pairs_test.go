@@ -84,6 +84,25 @@ func TestBudgetThatDecides(t *testing.T) {
 	}
 }
 
+// TestSignTest: the probabilities are those of coins, and what lies on the centre is no throw.
+func TestSignTest(t *testing.T) {
+	for _, c := range []struct {
+		logs         []float64
+		centre       float64
+		above, below float64
+	}{
+		{[]float64{1, 1, 1, 1, 1, 1, 1}, 0, 1. / 128, 1},
+		{[]float64{0, 1, 1, 1, 1, 0, 1, 1, 1, 0}, 0, 1. / 128, 1},
+		{[]float64{1, 1, 1, -1, 1, 1, 1}, 0, 8. / 128, 127. / 128},
+		{[]float64{1, 1, 1, -1, 1, 1, 1}, 2, 1, 1. / 128},
+		{[]float64{0, 0}, 0, 1, 1},
+	} {
+		if a, b := above(c.logs, c.centre), below(c.logs, c.centre); math.Abs(a-c.above) > 1e-12 || math.Abs(b-c.below) > 1e-12 {
+			t.Errorf("%+v: above %v, below %v", c, a, b)
+		}
+	}
+}
+
 // TestEqualLogs: numbers without any spread are on one side or are none.
 func TestEqualLogs(t *testing.T) {
 	for ratio, want := range map[float64]string{0: Pass, 0.2: Regression, -0.2: Improvement, 0.02: Pass} {

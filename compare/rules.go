@@ -162,9 +162,8 @@ func configValue(rec *results.Record, key string) string {
 	return values[key]
 }
 
-// Rules are the metrics to judge, for a workload such as that of rec. Later overrides win; one that names a metric which
-// is not judged yet adds it.
-func Rules(rec *results.Record, overrides []Override) []Rule {
+// limitsOf are those of the classes, for a workload such as that of rec.
+func limitsOf(rec *results.Record, overrides []Override) map[Class]Limit {
 	limits := DefaultLimits()
 	for _, o := range overrides {
 		if _, ok := limits[Class(o.Name)]; ok {
@@ -174,6 +173,13 @@ func Rules(rec *results.Record, overrides []Override) []Rule {
 	if !deterministic(rec) && limits[Count] == (Limit{}) {
 		limits[Count] = Limit{Ratio: 0.01} // when helpers are taken in depends on their pace
 	}
+	return limits
+}
+
+// Rules are the metrics to judge, for a workload such as that of rec. Later overrides win; one that names a metric which
+// is not judged yet adds it.
+func Rules(rec *results.Record, overrides []Override) []Rule {
+	limits := limitsOf(rec, overrides)
 	var rules []Rule
 	for _, b := range builtIn {
 		r := Rule{Metric: mustMetric(b.path), Class: b.class, Limit: limits[b.class], Same: b.same, Unit: b.unit}
@@ -206,10 +212,29 @@ func added(path string) Rule {
 	switch {
 	case m.IsTime():
 		r.Class, r.Unit = Time, true
-	case strings.HasSuffix(path, "per_s") || strings.HasSuffix(path, "reduction"):
+	case moreIsBetter(path):
 		r.Class, r.Higher = Time, true
 	}
 	return r
+}
+
+// moreIsBetter is said of rates and reductions, by their names; not of the slope of a lag.
+func moreIsBetter(path string) bool {
+	return strings.HasSuffix(path, "per_s") && !strings.HasSuffix(path, "slope_per_s") || strings.HasSuffix(path, "reduction")
+}
+
+// Decides says whether runs that take turns can be told apart by a metric: not by one that is exact, of which one pair says all.
+// An error wraps results.ErrThreshold: a usage error.
+func Decides(path string) error {
+	if _, err := results.ParseMetric(path); err != nil {
+		return err
+	}
+	for _, b := range builtIn {
+		if b.path == path && (b.class == Count || b.class == Allocs) {
+			return fmt.Errorf("%w %q: it is judged exactly whatever decides; name a time, such as cost.ns_per_b", results.ErrThreshold, path)
+		}
+	}
+	return nil
 }
 
 // deterministic: the profile takes in what helpers do at fixed batches, and one task does it.

@@ -240,7 +240,7 @@ type gabEntry struct {
 func (n *Candidate) smaller() []*Result {
 	var out []*Result
 	for i := range n.Metrics {
-		if m := &n.Metrics[i]; m.New != nil && !strings.HasSuffix(m.Metric, "per_s") {
+		if m := &n.Metrics[i]; m.New != nil && !moreIsBetter(m.Metric) {
 			out = append(out, m)
 		}
 	}

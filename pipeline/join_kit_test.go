@@ -65,6 +65,12 @@ func newScene(t *testing.T, seed uint64, cardinality string, v variant) *scene {
 	t.Helper()
 	cfg, a, b, format := oracle.RandomWorkload(oracle.NewRand(seed))
 	cfg.Cardinality = cardinality
+	return rulesScene(t, seed, cfg, a, b, format, v)
+}
+
+// rulesScene writes a workload of the oracle to files.
+func rulesScene(t *testing.T, seed uint64, cfg oracle.Config, a, b []byte, format string, v variant) *scene {
+	t.Helper()
 	s := &scene{t: t, seed: seed, dir: t.TempDir()}
 	var err error
 	if s.want, err = oracle.Expect(cfg, a, b, format); err != nil {

@@ -8,30 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"joinbench/capture"
 	"joinbench/core"
 	"joinbench/internal/oracle"
 	"joinbench/results"
 )
-
-// rulesScene writes a workload of the oracle to files.
-func rulesScene(t *testing.T, seed uint64, cfg oracle.Config, a, b []byte, format string, v variant) *scene {
-	t.Helper()
-	s := &scene{t: t, seed: seed, dir: t.TempDir()}
-	var err error
-	if s.want, err = oracle.Expect(cfg, a, b, format); err != nil {
-		t.Fatal(err)
-	}
-	if s.conf, err = joinConfig(cfg, v); err != nil {
-		t.Fatal(err)
-	}
-	if s.format, err = capture.ParseFormat(format); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, s.path("a.ndjson"), a)
-	writeFile(t, s.path("b.ndjson"), b)
-	return s
-}
 
 // TestRule12AlignedAndWaitAreTheSame: on a workload in which no B has to choose among several A, and no A among several B,
 // probe: wait gives what probe: aligned does, line for line but for the order, and counts the same. The workloads are random

@@ -1,40 +1,12 @@
 package results
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"joinbench/internal/schemagen"
 )
-
-// publishedSchema compiles the schema in the repository; the compiler holds it against the metaschema of its draft.
-func publishedSchema(t *testing.T) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(JSONSchema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource(schemaID, doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile(schemaID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// valid says what the schema has against a text, nil if nothing.
-func valid(s *jsonschema.Schema, text []byte) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	return s.Validate(doc)
-}
 
 // interruptedRecord is a run that was stopped while it prepared.
 func interruptedRecord() *Record {
@@ -46,20 +18,20 @@ func interruptedRecord() *Record {
 }
 
 func TestSchemaTakesRecords(t *testing.T) {
-	s := publishedSchema(t)
+	valid := must(schemagen.Validator(JSONSchema()))
 	for name, rec := range map[string]*Record{"full": exampleRecord(), "minimal": {}, "broken": brokenRecord(), "interrupted": interruptedRecord()} {
-		if err := valid(s, must(Marshal(rec))); err != nil {
+		if err := valid(must(Marshal(rec))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	more := strings.Replace(string(must(Marshal(exampleRecord()))), `"tool": {`, `"extra": 1, "tool": {"more": [],`, 1)
-	if err := valid(s, []byte(more)); err != nil {
+	if err := valid([]byte(more)); err != nil {
 		t.Errorf("a later minor version: %v", err)
 	}
 }
 
 func TestSchemaRefuses(t *testing.T) {
-	s := publishedSchema(t)
+	valid := must(schemagen.Validator(JSONSchema()))
 	full := string(must(Marshal(exampleRecord())))
 	for name, c := range map[string]struct{ old, new string }{
 		"another schema":           {`"schema": "joinbench.result"`, `"schema": "k6"`},
@@ -83,7 +55,7 @@ func TestSchemaRefuses(t *testing.T) {
 		if text == full {
 			t.Fatalf("%s: %s is not in the record", name, c.old)
 		}
-		if err := valid(s, []byte(text)); err == nil {
+		if err := valid([]byte(text)); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +72,7 @@ func runAB(ctx context.Context, f *abFlags, bins []string, s streams) error {
 	}
 	_, _ = fmt.Fprintf(s.err, "ab: %s against %s, seed %d, records in %s\n", bins[1], bins[0], ab.Seed, ab.Dir)
 	ab.Progress = func(p *compare.Pairs) {
-		_, _ = fmt.Fprintf(s.err, "ab: pair %d: %+.2f %%\n", len(p.Logs), 100*p.Logs[len(p.Logs)-1])
+		_, _ = fmt.Fprintf(s.err, "ab: pair %d: %+.2f %%\n", len(p.Logs), 100*math.Expm1(p.Logs[len(p.Logs)-1]))
 	}
 	c, failed := ab.Run(ctx)
 	if c == nil {
@@ -91,12 +93,13 @@ func (f *abFlags) prepare(bins []string, opt compare.Options) (*compare.AB, erro
 	if f.budget <= 0 {
 		return nil, &usageError{fmt.Errorf("--budget %s: must be positive", f.budget)}
 	}
-	if _, err := results.ParseMetric(f.metric); err != nil {
+	if err := compare.Decides(f.metric); err != nil {
 		return nil, &usageError{fmt.Errorf("--metric: %w", err)}
 	}
 	ab := &compare.AB{Metric: f.metric, Names: [2]string{bins[0], bins[1]}, Budget: f.budget, Seed: uint64(rand.Uint32()), Options: opt, Dir: f.dir}
 	if f.seed != "" {
-		if _, err := fmt.Sscan(f.seed, &ab.Seed); err != nil {
+		var err error
+		if ab.Seed, err = strconv.ParseUint(f.seed, 10, 64); err != nil {
 			return nil, &usageError{fmt.Errorf("--seed %q: not a whole number", f.seed)}
 		}
 	}

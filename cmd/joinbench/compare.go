@@ -18,7 +18,7 @@ import (
 const compareLong = `compare holds records against a baseline, metric by metric, and exits with what it found.
 
 Counts (lookups, filter queries, false positives, bytes of filters) are exact where the profile makes them so, as ci and gate
-do; allocations may differ by half of one a batch; memory and time by a ratio. Times need four runs of each build on one
+do; allocations may differ by half of one a batch; memory and time by a ratio. Times need five runs of each build on one
 machine, for a rank test; with fewer, or on another machine, they are shown and not judged. Records of one label and commit
 are repetitions and pooled; others are candidates of their own. BASE may be a file, a directory or a pattern.
 
@@ -102,20 +102,24 @@ func writeForm(c *compare.Comparison, o outFile) error {
 func newCompare(s streams) *cobra.Command {
 	var f gateFlags
 	var more []string
-	var skipTime bool
+	var skipTime, schema bool
 	cmd := &cobra.Command{
 		Use: "compare BASE NEW.json…", Short: "Hold records against a baseline", Long: compareLong,
 		Example: `  joinbench compare base.json new.json
-  joinbench compare baseline/ new1.json new2.json new3.json new4.json     # times are judged too
+  joinbench compare baseline/ new[1-5].json                     # times are judged too
   joinbench compare base.json new.json --limit time=3% --limit cost.rss_max_bytes=5%+4MiB
   joinbench compare base.json new.json --strict -o md=comment.md -o junit=report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
+			if len(args) < 2 && !schema {
 				return &usageError{errors.New("compare needs a baseline and at least one new record (see joinbench compare -h)")}
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if schema {
+				_, err := s.out.Write(compare.JSONSchema())
+				return err
+			}
 			opt, outs, err := f.check()
 			if err != nil {
 				return err
@@ -138,6 +142,7 @@ func newCompare(s streams) *cobra.Command {
 	}
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&skipTime, "skip-time", false, "judge no times: leave them to ab")
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of the form json, and stop")
 	cmd.Flags().StringArrayVarP(&more, "base", "b", nil, "another record, directory or pattern of the baseline (repeatable)")
 	return cmd
 }

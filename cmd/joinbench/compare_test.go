@@ -80,7 +80,8 @@ func TestCompareCodes(t *testing.T) {
 		"ab of one":                {2, []string{"ab", "x"}, []string{"two programs"}},
 		"ab of nothing":            {2, []string{"ab", p.path("none"), p.path("none")}, []string{"none"}},
 		"ab without budget":        {2, []string{"ab", base, base, "--budget", "0s"}, []string{"--budget"}},
-		"ab with a bad seed":       {2, []string{"ab", base, base, "--seed", "x"}, []string{"--seed"}},
+		"ab with a bad seed":       {2, []string{"ab", base, base, "--seed", "7x"}, []string{"--seed"}},
+		"ab by a count":            {2, []string{"ab", base, base, "--metric", "join.lookups"}, []string{"--metric", "judged exactly"}},
 		"ab with a bad profile":    {2, []string{"ab", base, base, "--profile", "qick"}, []string{`"qick"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +101,9 @@ func TestCompareForms(t *testing.T) {
 	}
 	for i := range 3 {
 		p.savedRun(fmt.Sprintf("runs/%d.json", i), func(r *results.Record) { r.Run.ID = fmt.Sprint("run", i) })
+	}
+	if o := joinbench("compare", "--schema"); o.code != 0 || o.out != string(compare.JSONSchema()) {
+		t.Errorf("--schema: exit code %d: %s", o.code, o.out)
 	}
 	fresh := p.savedRun("new.json", func(r *results.Record) { r.Join.Lookups -= 4 })
 	for _, base := range []string{p.path("runs"), p.path("runs/*.json")} {

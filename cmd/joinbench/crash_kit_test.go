@@ -56,7 +56,10 @@ func (c crash) String() string {
 // plan is the crashes of one trial, one life after another; after them the program may live to its end.
 type plan []crash
 
-func (p plan) String() string {
+func (p plan) String() string { return listed(p) }
+
+// listed is a plan as text, which the flags take again.
+func listed[T fmt.Stringer](p []T) string {
 	var s []string
 	for _, c := range p {
 		s = append(s, c.String())
@@ -67,22 +70,27 @@ func (p plan) String() string {
 func parsePlan(text string) (plan, error) {
 	var p plan
 	for s := range strings.SplitSeq(text, ",") {
-		var c crash
-		var err error
-		if name, at, ok := strings.Cut(s, "="); ok {
-			c.point = name
-			if c.at, err = strconv.Atoi(at); err == nil && !slices.Contains(failpoint.All(), name) {
-				err = errors.New("no such point")
-			}
-		} else {
-			c.after, err = time.ParseDuration(s)
-		}
+		c, err := parseCrash(s, failpoint.All())
 		if err != nil {
 			return nil, fmt.Errorf("plan %q: %q: %w", text, s, err)
 		}
 		p = append(p, c)
 	}
 	return p, nil
+}
+
+// parseCrash reads POINT=2 or 40ms.
+func parseCrash(text string, points []string) (c crash, err error) {
+	name, at, ok := strings.Cut(text, "=")
+	if !ok {
+		c.after, err = time.ParseDuration(text)
+		return c, err
+	}
+	c.point = name
+	if c.at, err = strconv.Atoi(at); err == nil && !slices.Contains(points, name) {
+		err = errors.New("no such point")
+	}
+	return c, err
 }
 
 // wrong is what differs from an unbroken run.
@@ -233,7 +241,7 @@ func readHits(path string, start time.Time) (map[string]int, time.Duration, erro
 	for line := range strings.Lines(string(data)) {
 		name, at, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		ns, err := strconv.ParseInt(at, 10, 64)
-		if err != nil || !slices.Contains(slices.Concat(failpoint.All(), failpoint.Kafka()), name) {
+		if err != nil || !slices.Contains(kafkaPoints(), name) {
 			return nil, 0, fmt.Errorf("line %q in the log of hits", line)
 		}
 		if hits[name]++; name == failpoint.OutputAfter && ready == 0 {

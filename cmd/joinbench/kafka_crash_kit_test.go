@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,13 +61,7 @@ func (f kafkaFault) ofBroker() bool { return f.kind == faultBroker || f.kind == 
 
 type kafkaPlan []kafkaFault
 
-func (p kafkaPlan) String() string {
-	var s []string
-	for _, f := range p {
-		s = append(s, f.String())
-	}
-	return strings.Join(s, ",")
-}
+func (p kafkaPlan) String() string { return listed(p) }
 
 // kafkaPoints are the points that a batch of serve meets, then those of the state's buckets.
 func kafkaPoints() []string { return slices.Concat(failpoint.Kafka(), failpoint.All()) }
@@ -85,15 +78,7 @@ func parseKafkaPlan(text string) (kafkaPlan, error) {
 			return nil, fmt.Errorf("plan %q: %q: want [drain+][lost+]%s@MOMENT", text, s, strings.Join(kafkaFaults, "|"))
 		}
 		var err error
-		if name, at, ok := strings.Cut(when, "="); ok {
-			f.point = name
-			if f.at, err = strconv.Atoi(at); err == nil && !slices.Contains(kafkaPoints(), name) {
-				err = errors.New("no such point")
-			}
-		} else {
-			f.after, err = time.ParseDuration(when)
-		}
-		if err != nil {
+		if f.crash, err = parseCrash(when, kafkaPoints()); err != nil {
 			return nil, fmt.Errorf("plan %q: %q: %w", text, s, err)
 		}
 		p = append(p, f)
@@ -324,7 +309,7 @@ func (s *kafkaScene) live(f kafkaFault, rate string) (r faulted, err error) {
 		loading <- nil
 	} else {
 		go func() { loading <- s.load(rate) }()
-		if f.kind != faultKill && f.kind != faultTerm { // then it loads more, or nobody else is to notice
+		if f.serves() { // then it loads more, or nobody else is to notice
 			err := <-loading
 			loading <- err
 		}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"joinbench/compare"
+	"joinbench/internal/overlay"
 )
 
 var (
@@ -129,43 +130,27 @@ func commitOf() (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// text is the file with the change in it.
-func (c *change) text() (string, error) {
-	source, err := os.ReadFile(file)
+// overlay writes the file with the change in it, and gives the flags for the compiler: none without a change.
+func (c *change) overlay(dir string) ([]string, error) {
+	if c.old == "" {
+		return nil, nil
+	}
+	text, err := overlay.Plant(file, c.old, c.new)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("%q: %w", c.name, err)
 	}
-	if n := strings.Count(string(source), c.old); n != 1 {
-		return "", fmt.Errorf("%q: its text is %d times in %s, want once: %q", c.name, n, file, c.old)
-	}
-	return strings.Replace(string(source), c.old, c.new, 1), nil
+	list, err := overlay.Write(dir, file, text)
+	return []string{"-overlay", list}, err
 }
 
 // build makes the program with the change in it.
 func (c *change) build(dir string) (string, error) {
 	bin := filepath.Join(dir, strings.ReplaceAll(strings.ReplaceAll(c.name, " ", "-"), "%", "percent"))
-	args := []string{"build", "-o", bin}
-	if c.old != "" {
-		text, err := c.text()
-		if err != nil {
-			return "", err
-		}
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(bin+".go", []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: bin + ".go"}})
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(bin+".json", overlay, 0o600); err != nil {
-			return "", err
-		}
-		args = append(args, "-overlay", bin+".json")
+	flags, err := c.overlay(dir)
+	if err != nil {
+		return "", err
 	}
+	args := append([]string{"build", "-o", bin}, flags...)
 	if out, err := exec.Command(*goCommand, append(args, "./cmd/joinbench")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %q: %w\n%s", c.name, err, out)
 	}

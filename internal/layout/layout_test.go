@@ -42,15 +42,19 @@ var allowed = map[string][]string{
 	"internal/layout":    {},
 	"internal/kafkatest": {"broker"}, // for tests alone
 	"internal/near":      {},
-	"deploy":             {},          // a test alone
-	"internal/mutants":   {},          // a program: it plants bugs in the others
-	"internal/gateproof": {"compare"}, // a program: it makes builds that are worse, and has them compared
+	"internal/schemagen": {}, // for tests alone
+	"deploy":             {}, // a test alone
+	"internal/overlay":   {},
+	"internal/mutants":   {"internal/overlay"},            // a program: it plants bugs in the others
+	"internal/gateproof": {"compare", "internal/overlay"}, // a program: it makes builds that are worse, and has them compared
 }
 
 // inTests is what the tests of a package may import besides.
 var inTests = map[string][]string{
 	"ops":           {"internal/kafkatest"},
 	"baseline":      {"internal/leak"},
+	"compare":       {"internal/schemagen"},
+	"results":       {"internal/schemagen"},
 	"buckets":       {"internal/leak"},
 	"core":          {"internal/leak"},
 	"kafka":         {"internal/leak"},

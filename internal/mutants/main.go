@@ -6,7 +6,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"joinbench/internal/overlay"
 )
 
 var (
@@ -50,7 +51,7 @@ func run() error {
 	if len(faults) > 0 || *list {
 		return errors.Join(faults...)
 	}
-	if out, err := test(dir, nil, *sound); err != nil {
+	if out, err := test(dir, *sound); err != nil {
 		return fmt.Errorf("the test fails without any bug: %w\n%s", err, out)
 	}
 	fmt.Printf("no bug: %d cases pass\n", *sound)
@@ -79,14 +80,11 @@ func run() error {
 
 // text is the file with the bug in it.
 func (m *mutant) text() (string, error) {
-	data, err := os.ReadFile(m.file)
+	text, err := overlay.Plant(m.file, m.old, m.new)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%q: %w", m.name, err)
 	}
-	if n := strings.Count(string(data), m.old); n != 1 {
-		return "", fmt.Errorf("%q: its text is %d times in %s, want once: %q", m.name, n, m.file, m.old)
-	}
-	return strings.Replace(string(data), m.old, m.new, 1), nil
+	return text, nil
 }
 
 // afterCases is how the metamorphic test begins the report of a case that fails.
@@ -98,7 +96,11 @@ func (m *mutant) hunt(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := test(dir, map[string]string{m.file: text}, *cases)
+	list, err := overlay.Write(dir, m.file, text)
+	if err != nil {
+		return "", err
+	}
+	out, err := test(dir, *cases, "-overlay", list)
 	if err == nil {
 		return "", fmt.Errorf("%d cases pass", *cases)
 	}
@@ -109,28 +111,10 @@ func (m *mutant) hunt(dir string) (string, error) {
 	return fmt.Sprintf("%s cases passed, then %s …", how[1], strings.Join(strings.Fields(how[2]), " ")), nil
 }
 
-// test builds the tests of pipeline with some files replaced, and runs the metamorphic one.
-func test(dir string, files map[string]string, n int) (string, error) {
-	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for name, text := range files {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return "", err
-		}
-		overlay.Replace[path] = filepath.Join(dir, "planted.go")
-		if err := os.WriteFile(overlay.Replace[path], []byte(text), 0o644); err != nil {
-			return "", err
-		}
-	}
-	data, err := json.Marshal(overlay)
-	if err != nil {
-		return "", err
-	}
-	overlayFile, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "pipeline.test")
-	if err := os.WriteFile(overlayFile, data, 0o644); err != nil {
-		return "", err
-	}
-	build := exec.Command(*goCommand, "test", "-c", "-overlay", overlayFile, "-o", binary, "./pipeline")
+// test builds the tests of pipeline and runs the metamorphic one.
+func test(dir string, n int, flags ...string) (string, error) {
+	binary := filepath.Join(dir, "pipeline.test")
+	build := exec.Command(*goCommand, append(append([]string{"test", "-c", "-o", binary}, flags...), "./pipeline")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the bug does not compile: %w\n%s", err, out)
 	}
