@@ -6,7 +6,8 @@ import (
 )
 
 // builds tries to settle n random keys n times over. It says how often a few keys were left, which is two with the same
-// three places or, seldom, three that share theirs, and how often many were: then there was no room.
+// three places or, seldom, more that share theirs, and how often many were: then there was no room. Of 2,500,000 builds of 20
+// keys 24 left nine to eleven, and none more; without room it is a share of all keys.
 func (p *peeling) builds(g geometry, keys, runs int, next func() uint64) (few, many int) {
 	h := make([]uint64, keys)
 	for range runs {
@@ -17,7 +18,7 @@ func (p *peeling) builds(g geometry, keys, runs int, next func() uint64) (few, m
 		if p.order(&g, h) {
 			continue
 		}
-		if keys-len(p.taken) <= 8 {
+		if keys-len(p.taken) <= 16 {
 			few++
 		} else {
 			many++
