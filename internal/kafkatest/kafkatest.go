@@ -155,6 +155,7 @@ func (b *Broker) Topic(t testing.TB, partitions int, settings ...string) string 
 	if _, err := b.admin.CreateTopic(ctx, int32(partitions), -1, configs, topic); err != nil {
 		t.Fatalf("creating topic %s: %v", topic, err)
 	}
+	b.awaitTopic(ctx, t, topic)
 	t.Cleanup(func() {
 		if !b.Real() {
 			return // it ends with the test
@@ -166,4 +167,23 @@ func (b *Broker) Topic(t testing.TB, partitions int, settings ...string) string 
 		}
 	})
 	return topic
+}
+
+// awaitTopic: Apache Kafka says that a topic is there a moment before its partitions answer.
+func (b *Broker) awaitTopic(ctx context.Context, t testing.TB, topic string) {
+	t.Helper()
+	for {
+		listed, err := b.admin.ListEndOffsets(ctx, topic)
+		if err == nil {
+			err = listed.Error()
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("topic %s does not answer: %v", topic, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
