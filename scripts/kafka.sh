@@ -86,6 +86,16 @@ pid_of() {
 	{ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -qF "kafka.Kafka $(home "$1")/server.properties" && echo "$pid" || true
 }
 
+# free_soon N PORT: does nobody listen on the port? A broker N that was killed may go on doing so for a moment after its main thread has gone.
+free_soon() {
+	tries=0
+	while taken "$2"; do
+		[ -f "$(home "$1")/server.log" ] && [ $tries -lt 50 ] || return 1
+		sleep 0.2
+		tries=$((tries + 1))
+	done
+}
+
 # started N: has broker N's present life come up? It says so once the controller takes it for alive.
 started() { grep -q 'Kafka Server started' "$(home "$1")/server.log" 2>/dev/null && taken $((port + $1 - 1)); }
 
@@ -177,7 +187,7 @@ start() {
 	for n in $(each); do
 		[ -n "$(pid_of "$n")" ] && continue
 		for p in $((port + n - 1)) $((port + brokers + n - 1)); do
-			! taken $p || die "port $p is taken by another program" "choose another with --port (and another --dir), or end that program"
+			free_soon "$n" $p || die "port $p is taken by another program" "choose another with --port (and another --dir), or end that program"
 		done
 	done
 	for n in $(each); do [ -n "$(pid_of "$n")" ] || launch "$n"; done
