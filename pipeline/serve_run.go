@@ -118,10 +118,9 @@ func (u *unit) newTasks(ctx context.Context) error {
 // changelogBounds are where the changelog begins and ends now. The producer has been taken over, so what is open in it is nobody's
 // that this process knows.
 func (u *unit) changelogBounds(ctx context.Context) (start, end int64, err error) {
+	w := openWait{log: u.Log.With("topic", u.changelog.Topic, "partition", u.changelog.Partition)}
 	err = u.patiently(ctx, "the changelog's offsets", func() (err error) {
-		start, end, err = u.changelog.Bounds(ctx, func(open int64) {
-			u.Log.Warn("a transaction of somebody else is open in the changelog: waiting for its end", "topic", u.changelog.Topic, "offset", open)
-		})
+		start, end, err = u.changelog.Bounds(ctx, w.waits)
 		return err
 	})
 	return start, end, err

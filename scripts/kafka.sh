@@ -158,7 +158,8 @@ properties() { # properties N
 		broker.session.timeout.ms=4000
 		broker.heartbeat.interval.ms=500
 		group.initial.rebalance.delay.ms=0
-		transaction.abort.timed.out.transaction.cleanup.interval.ms=500
+		# Not sooner: a killed broker that comes back has partitions without a leader for some seconds, and what it aborts then never ends there.
+		transaction.abort.timed.out.transaction.cleanup.interval.ms=8000
 	EOF
 }
 

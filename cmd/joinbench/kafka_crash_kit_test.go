@@ -90,6 +90,7 @@ func parseKafkaPlan(text string) (kafkaPlan, error) {
 const (
 	transactionTimeout = time.Second
 	sessionTimeout     = 6 * time.Second
+	abortInterval      = 8 * time.Second // of scripts/kafka.sh: how often a broker looks for transactions whose time is over
 	quiet              = 2 * time.Second // after so long without a step, serve has nothing to do
 )
 
@@ -340,6 +341,9 @@ func (p *serving) suffer(f kafkaFault) error {
 	case faultStop, faultAway:
 		signal(syscall.SIGSTOP)
 		gone := transactionTimeout * 3 / 2
+		if b.Real() {
+			gone += abortInterval
+		}
 		if f.kind == faultAway {
 			gone = sessionTimeout + transactionTimeout
 		}
