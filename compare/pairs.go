@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,10 @@ import (
 
 // Pairs is a sequential test of time on pairs of runs that took turns: one of each build a pair, in an order drawn for each.
 //
-// What is looked at is the logarithm of the new build's figure to that of the base, one number a pair: of the time per B divided
-// by the machine's unit, or of another metric. The tests are sign tests, in both directions and against the limit; the interval
-// that is shown is that of the median by order statistics. They ask of the noise only that either build is as likely to have the
-// better of a pair when both are equal, which drawing the order sees to. Noise of shared machines has outliers that make means useless.
+// What is looked at is the logarithm of the new build's figure to that of the base: of CPU time per B part by part (see parts), where
+// the runs know it, or else of any metric, one number a pair. The tests, in both directions and against the limit, are permutation tests
+// of the parts or sign tests of the pairs. Either asks of the noise only that equal builds are as likely to have it, which drawing the order
+// sees to. Noise of shared machines has outliers that make means useless.
 //
 // It may be looked at again and again because each look has a share of its own of the error: look k gets Alpha/(k(k+1)), and
 // these add up to Alpha over however many looks there are (alpha spending after Lan and DeMets, Biometrika 70, 1983, with the
@@ -30,7 +31,8 @@ type Pairs struct {
 	Higher  bool      `json:"more_is_better"`
 	Limit   float64   `json:"limit_ratio"`
 	Alpha   float64   `json:"alpha"` // of each direction
-	Logs    []float64 `json:"logs"`
+	Logs    []float64 `json:"logs"`  // of the metric's ratio in each pair
+	Parts   int       `json:"parts"` // of which each run has a figure of its own; 0: the pairs are tested by their logs
 	Looks   int       `json:"looks"`
 	Ratio   *float64  `json:"ratio"` // new to base: the median
 	Low     *float64  `json:"ratio_low"`
@@ -43,18 +45,31 @@ type Pairs struct {
 	TookNs  int64     `json:"took_ns"`
 	// NeedNs is what budget would have decided, from the differences seen, after inconclusive.
 	NeedNs *int64 `json:"need_ns"`
+
+	parts  parts
+	random *rand.Rand // of ways
 }
 
-// minPairs is from how many pairs on a look is worth its share of the error: fewer have no interval of that confidence.
-const minPairs = 7
+// minPairs is from how many pairs on a look is worth its share of the error: fewer cannot be that sure. Of five pairs there are 252 ways
+// to give their runs to two builds, and a sign test needs seven heads in a row.
+func (p *Pairs) minPairs() int {
+	if p.Parts > 0 {
+		return 5
+	}
+	return 7
+}
 
-// pairsAlpha is the error of each direction.
-const pairsAlpha = 0.025
+// partsMetric is the metric that records know part by part.
+const partsMetric = "cost.cpu_ns_per_b"
+
+// pairsAlpha is the error of each direction, without the limit: that a ratio must be beyond the limit besides makes false alarms many times
+// rarer (README has how rare). With half of it one run in five pairs that was disturbed as a whole is enough not to tell.
+const pairsAlpha = 0.05
 
 // NewPairs begins a test of the metric of a rule. Its limit is the ratio by which a build must be worse to be called so.
 func NewPairs(r Rule, seed uint64) *Pairs {
 	return &Pairs{Metric: r.Metric.String(), Unit: r.Unit, Higher: r.Higher, Limit: r.Limit.Ratio, Alpha: pairsAlpha, Seed: seed,
-		Verdict: Inconclusive, Reason: "no look yet", Logs: []float64{}}
+		Verdict: Inconclusive, Reason: "no look yet", Logs: []float64{}, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
 // Add takes a pair.
@@ -65,15 +80,20 @@ func (p *Pairs) Add(base, fresh *results.Record) error {
 	if len(x) == 0 || len(y) == 0 || x[0] <= 0 || y[0] <= 0 {
 		return fmt.Errorf("a run does not know %s or its unit: is that build too old?", p.Metric)
 	}
+	if p.Metric == partsMetric && (len(p.Logs) == 0 || p.Parts > 0) && p.parts.add(base, fresh) {
+		p.Parts = len(p.parts.base[0])
+	} else {
+		p.Parts, p.parts = 0, parts{}
+	}
 	p.Logs = append(p.Logs, math.Log(y[0]/x[0]))
 	return nil
 }
 
-// Due says whether the pairs so far are worth a look: 7, 10, 15, 22, 33 … Looks cost error, and a pair more rarely decides.
+// Due says whether the pairs so far are worth a look: 5, 7, 10, 15, 22, 33 … Looks cost error, and a pair more rarely decides.
 func (p *Pairs) Due() bool {
-	for n := minPairs; n <= len(p.Logs); n = n * 3 / 2 {
+	for n := 5; n <= len(p.Logs); n = n * 3 / 2 {
 		if n == len(p.Logs) {
-			return true
+			return n >= p.minPairs()
 		}
 	}
 	return false
@@ -86,32 +106,101 @@ func (p *Pairs) Look() bool {
 		return false
 	}
 	p.Looks++
-	share := p.Alpha / float64(p.Looks*(p.Looks+1))
-	worse := p.worse()
-	mid := median(worse)
-	ci := stats.QuantileCI(n, 0.5, 1-2*share)
-	_, low, high := ci.SampleCI(stats.Sample{Xs: slices.Sorted(slices.Values(p.Logs)), Sorted: true})
+	share := p.share(p.Looks)
+	t := p.test(share)
+	mid := t.middle
 	p.Level = 1 - 2*share
-	p.Ratio, p.Low, p.High = results.Known(math.Exp(median(p.Logs))), nil, nil
-	if !math.IsInf(low, 0) && !math.IsInf(high, 0) { // a few pairs bound nothing
-		p.Low, p.High = results.Known(math.Exp(low)), results.Known(math.Exp(high))
-	}
-	p.P = new(min(1, 2*min(above(worse, 0), below(worse, 0))))
+	p.Ratio, p.Low, p.High = results.Known(math.Exp(p.turned(mid))), nil, nil
+	worse, better := t.chances(0)
+	p.P = new(min(1, 2*min(worse, better)))
 	p.Verdict, p.Reason = Inconclusive, ""
 	limit := math.Log1p(p.Limit)
 	switch {
-	case above(worse, 0) < share && mid >= limit:
+	case worse < share && mid >= limit:
 		p.Verdict, p.Reason = Regression, "worse by more than the limit"
-	case below(worse, 0) < share && mid <= -limit:
+	case better < share && mid <= -limit:
 		p.Verdict = Improvement
-	case below(worse, limit) < share && mid > -limit:
+	case mid > -limit && t.below(limit) < share:
 		p.Verdict = Pass
-	case n < minPairs:
-		p.Reason = fmt.Sprintf("%d pairs, and %d are the least that can tell", n, minPairs)
+	case n < p.minPairs():
+		p.Reason = fmt.Sprintf("%d pairs, and %d are the least that can tell", n, p.minPairs())
 	default:
 		p.Reason = "the pairs differ too much among themselves to tell"
 	}
 	return p.Verdict != Inconclusive
+}
+
+// share is that of a look.
+func (p *Pairs) share(look int) float64 { return p.Alpha / float64(look*(look+1)) }
+
+// turned turns a logarithm round where more is better: so that above 0 is worse, and back.
+func (p *Pairs) turned(log float64) float64 {
+	if p.Higher {
+		return -log
+	}
+	return log
+}
+
+// test is what one look asks: chances are how likely as much above, and as much below, is if the fresh build is exp(shift) times the base,
+// and interval bounds the middle with that chance at either end, as far as so few pairs can.
+type test struct {
+	middle   float64
+	chances  func(shift float64) (above, below float64)
+	interval func(share float64) (low, high float64)
+}
+
+func (t *test) below(shift float64) float64 {
+	_, b := t.chances(shift)
+	return b
+}
+
+// test of the pairs so far, that can be as sure as share.
+func (p *Pairs) test(share float64) *test {
+	if p.Parts == 0 {
+		return signTest(p.worse())
+	}
+	const finer = 5 // the least chance of drawn ways is a fifth of what decides
+	ways := p.parts.ways(p.random, int(math.Ceil(finer/share)))
+	var scratch [2][]float64
+	t := &test{middle: p.parts.ratio(ways[0], 0, &scratch)}
+	t.chances = func(shift float64) (float64, float64) { return p.parts.chances(ways, shift) }
+	t.interval = t.search
+	return t
+}
+
+// search finds the interval: the shifts with which what was seen is likely enough.
+func (t *test) search(share float64) (low, high float64) {
+	const farthest, steps = 1.0, 12 // to a 4,096th
+	edge := func(sign float64, unlikely func(shift float64) bool) float64 {
+		in, out := 0.0, farthest
+		if !unlikely(t.middle + sign*out) {
+			return sign * math.Inf(1)
+		}
+		for range steps {
+			if mid := (in + out) / 2; unlikely(t.middle + sign*mid) {
+				out = mid
+			} else {
+				in = mid
+			}
+		}
+		return t.middle + sign*out
+	}
+	low = edge(-1, func(shift float64) bool { above, _ := t.chances(shift); return above < share })
+	high = edge(1, func(shift float64) bool { return t.below(shift) < share })
+	return low, high
+}
+
+// signTest is of one logarithm a pair; the interval is that of the median by order statistics.
+func signTest(logs []float64) *test {
+	return &test{
+		middle:  median(logs),
+		chances: func(shift float64) (float64, float64) { return above(logs, shift), below(logs, shift) },
+		interval: func(share float64) (float64, float64) {
+			ci := stats.QuantileCI(len(logs), 0.5, 1-2*share)
+			_, low, high := ci.SampleCI(stats.Sample{Xs: slices.Sorted(slices.Values(logs)), Sorted: true})
+			return low, high
+		},
+	}
 }
 
 // worse are the logarithms, turned round where more is better: what lies above 0 is worse.
@@ -145,29 +234,44 @@ func below(logs []float64, centre float64) float64 {
 	return above(turned, -centre)
 }
 
-// End notes how long the pairs took and, if they have not decided, how long they would have had to go on: until the
-// distance of what was seen to the nearest verdict is what the test sees in four of five times.
+// End notes how long the pairs took, how sure the ratio is and, if they have not decided, how long they would have had to go on: until
+// the distance of what was seen to the nearest verdict is what the test sees in four of five times.
 func (p *Pairs) End(took time.Duration) {
 	p.TookNs = int64(took)
+	if p.Looks == 0 {
+		return
+	}
+	share := p.share(p.Looks)
+	t := p.test(share)
+	low, high := t.interval(share)
+	if !math.IsInf(low, 0) && !math.IsInf(high, 0) { // a few pairs bound nothing
+		p.Low, p.High = results.Known(math.Exp(min(p.turned(low), p.turned(high)))), results.Known(math.Exp(max(p.turned(low), p.turned(high))))
+	}
 	if p.Verdict != Inconclusive || len(p.Logs) < 3 {
 		return
 	}
-	mid, limit := median(p.worse()), math.Log1p(p.Limit)
+	mid, limit := t.middle, math.Log1p(p.Limit)
 	distance := limit - mid // to pass, below the limit
 	if mid >= limit {
 		distance = mid // to be worse
 	} else if mid <= -limit {
 		distance = -mid
 	}
-	share := p.Alpha / float64((p.Looks+1)*(p.Looks+2))
 	z := stats.InvCDF(stats.StdNormal)
-	deviation := stats.Sample{Xs: p.Logs}.IQR() / 1.349 // that normal noise of these quartiles has
-	// A median of normal noise varies by sqrt(π/2) more than a mean; the spread is taken by the median, as outliers do not count.
-	need := math.Pow((z(1-share)+z(0.8))*math.Sqrt(math.Pi/2)*deviation/distance, 2)
+	need := math.Pow((z(1-p.share(p.Looks+1))+z(0.8))*p.deviation(low, high, z(1-share))/distance, 2)
 	need = max(math.Ceil(need), float64(len(p.Logs)+1))
 	if each := float64(took) / float64(len(p.Logs)); need*each < math.MaxInt64/2 {
 		p.NeedNs = new(int64(need * each))
 	}
+}
+
+// deviation is that of one pair's part in the middle, as if noise were normal: from the interval, which is z deviations of the middle to
+// either side, or from the quartiles of the pairs, as outliers do not count. A median of normal noise varies by sqrt(π/2) more than a mean.
+func (p *Pairs) deviation(low, high, z float64) float64 {
+	if p.Parts > 0 && !math.IsInf(high-low, 0) {
+		return (high - low) / 2 / z * math.Sqrt(float64(len(p.Logs)))
+	}
+	return math.Sqrt(math.Pi/2) * stats.Sample{Xs: p.Logs}.IQR() / 1.349
 }
 
 // text writes what the pairs say; nothing without pairs.

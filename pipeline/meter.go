@@ -22,6 +22,7 @@ type meter struct {
 
 	phases   []results.Phase
 	samples  samples
+	parts    cpuParts
 	watched  [2]uint64 // objects and bytes that sampling has allocated
 	gaps     gaps
 	rotation rotation
@@ -133,6 +134,7 @@ func (m *meter) observe(e *core.Engine) error {
 		m.gaps.batch(m.last, now)
 		m.rotation.batch(m.last, now)
 		m.samples.batch(m.last, now)
+		m.parts.batch(m.last, now)
 		m.served(now)
 		if int64(now.read[core.B])+m.dropped() >= m.b.gen.sent(core.B) {
 			now = m.read(e, true)
@@ -248,7 +250,9 @@ func (m *meter) cost(e *core.Engine, f *feed, drops []results.Drop) results.Cost
 	if m.to.cpu > m.from.cpu {
 		c.CPUSPerMillion = ratio((m.to.cpu-m.from.cpu).Seconds()*1e6, float64(m.to.read[core.B]-m.from.read[core.B]))
 	}
-	c.CPUNsPerB = ratio(float64(m.to.askCPU.Time-m.from.askCPU.Time), float64(m.to.askCPU.Probes-m.from.askCPU.Probes))
+	asked := core.AskCPU{Time: m.to.askCPU.Time - m.from.askCPU.Time, Probes: m.to.askCPU.Probes - m.from.askCPU.Probes}
+	c.CPUNsPerB = ratio(float64(asked.Time), float64(asked.Probes))
+	c.CPUParts = m.parts.record(asked)
 	m.to.heap.since(&m.from.heap, probes, &c)
 	return c
 }

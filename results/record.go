@@ -123,27 +123,36 @@ type Cost struct {
 	NsPerB *float64 `json:"ns_per_b"`
 	// CPUNsPerB is CPU time of the tasks' threads while B asked, without commits and what is done between batches; null where
 	// threads have no clock.
-	CPUNsPerB        *float64 `json:"cpu_ns_per_b"`
-	NsPerA           *float64 `json:"ns_per_a"`
-	BackgroundNsPerA *float64 `json:"background_ns_per_a"` // sealing and filters, beside the task's goroutine
-	UnitNs           *float64 `json:"unit_ns"`
-	RecordNsPerB     *float64 `json:"record_ns_per_b"`
-	GeneratorNsPerB  *float64 `json:"generator_ns_per_b"`
-	RSSMaxBytes      *int64   `json:"rss_max_bytes"`
-	RSSFileMaxBytes  *int64   `json:"rss_file_max_bytes"`
-	GoHeapBytes      *int64   `json:"go_heap_bytes"`
-	RocksDBBytes     *int64   `json:"rocksdb_bytes"`
-	ArenaBytes       *int64   `json:"arena_bytes"`
-	FilterBytes      *int64   `json:"filter_bytes"`
-	IndexBytes       *int64   `json:"index_bytes"`
-	DiskMaxBytes     *int64   `json:"disk_max_bytes"`
-	CPUSPerMillion   *float64 `json:"cpu_s_per_million"` // CPU-seconds of the whole process per million B
-	AllocsPerProbe   *float64 `json:"allocs_per_probe"`
+	CPUNsPerB *float64 `json:"cpu_ns_per_b"`
+	// CPUParts is the same along the measured phase.
+	CPUParts         *CPUParts `json:"cpu_parts"`
+	NsPerA           *float64  `json:"ns_per_a"`
+	BackgroundNsPerA *float64  `json:"background_ns_per_a"` // sealing and filters, beside the task's goroutine
+	UnitNs           *float64  `json:"unit_ns"`
+	RecordNsPerB     *float64  `json:"record_ns_per_b"`
+	GeneratorNsPerB  *float64  `json:"generator_ns_per_b"`
+	RSSMaxBytes      *int64    `json:"rss_max_bytes"`
+	RSSFileMaxBytes  *int64    `json:"rss_file_max_bytes"`
+	GoHeapBytes      *int64    `json:"go_heap_bytes"`
+	RocksDBBytes     *int64    `json:"rocksdb_bytes"`
+	ArenaBytes       *int64    `json:"arena_bytes"`
+	FilterBytes      *int64    `json:"filter_bytes"`
+	IndexBytes       *int64    `json:"index_bytes"`
+	DiskMaxBytes     *int64    `json:"disk_max_bytes"`
+	CPUSPerMillion   *float64  `json:"cpu_s_per_million"` // CPU-seconds of the whole process per million B
+	AllocsPerProbe   *float64  `json:"allocs_per_probe"`
 	// AllocBytesPerProbe is what the Go heap handed out, GCPauseP99Ns and GCPauseMaxNs how long the collector stopped the
 	// program at a time, each as the upper edge of its class in the runtime's histogram; all of the measured phase.
 	AllocBytesPerProbe *float64 `json:"alloc_bytes_per_probe"`
 	GCPauseP99Ns       *int64   `json:"gc_pause_p99_ns"`
 	GCPauseMaxNs       *int64   `json:"gc_pause_max_ns"`
+}
+
+// CPUParts is CPU time per B in parts of the measured phase, of Probes B each, in their order; the last part may have fewer, and null is a
+// part in which no thread kept its goroutine. Where batches end, parts share what they took by the B in each.
+type CPUParts struct {
+	Probes int64      `json:"probes"`
+	NsPerB []*float64 `json:"ns_per_b"`
 }
 
 // Interval is one sample of the run; rates are over the time since the sample before. TNs counts from the start of the run.

@@ -1,0 +1,180 @@
+package compare
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"joinbench/results"
+)
+
+// noisy is runs of one workload on a machine on which others work: everything takes a little longer, some runs all the time, and one part
+// in ten for a moment.
+type noisy struct {
+	r         *rand.Rand
+	parts     int
+	disturbed int // one run in so many
+}
+
+// run is a record of a build that takes so many times what the base does.
+func (m *noisy) run(by float64) *results.Record {
+	c := &results.CPUParts{Probes: 4096}
+	whole := 1 + 0.02*math.Abs(m.r.NormFloat64())
+	if m.r.IntN(m.disturbed) == 0 {
+		whole *= 1.3
+	}
+	sum := 0.0
+	for i := range m.parts {
+		ns := (30 + float64(i)) * by * whole * (1 + 0.03*math.Abs(m.r.NormFloat64()))
+		if m.r.IntN(10) == 0 {
+			ns *= 2
+		}
+		sum += ns
+		c.NsPerB = append(c.NsPerB, &ns)
+	}
+	rec := &results.Record{}
+	rec.Cost.CPUParts, rec.Cost.CPUNsPerB = c, new(sum/float64(m.parts))
+	return rec
+}
+
+// turns lets a test go on for up to n pairs.
+func (m *noisy) turns(t *testing.T, limit, by float64, n int) *Pairs {
+	t.Helper()
+	p := NewPairs(Rule{Metric: mustMetric(partsMetric), Limit: Limit{Ratio: limit}}, m.r.Uint64())
+	for range n {
+		if err := p.Add(m.run(1), m.run(by)); err != nil {
+			t.Fatal(err)
+		}
+		if (p.Due() || len(p.Logs) == n) && p.Look() {
+			break
+		}
+	}
+	return p
+}
+
+// TestPartsErrorRates: equal builds are called worse, or better, in at most 5 % of comparisons, and those at the limit pass in as few;
+// what is a little worse than the limit is found among noise that is several times as large.
+func TestPartsErrorRates(t *testing.T) {
+	const times = 400
+	m := &noisy{rand.New(rand.NewPCG(5, 6)), 16, 5}
+	rate := func(limit, by float64, pairs, times int) map[string]float64 {
+		out := map[string]float64{}
+		for range times {
+			out[m.turns(t, limit, by, pairs).Verdict] += 1 / float64(times)
+		}
+		return out
+	}
+	const sure = 0.05 + 0.022 // and what 400 draws may lie beside it
+	// A limit of 0 is the hardest: then the ratio itself does not hold a false alarm back.
+	if got := rate(0, 1, 10, times); got[Regression] > sure || got[Improvement] > sure {
+		t.Errorf("equal: %v", got)
+	}
+	if got := rate(0.05, 1.05, 10, times); got[Pass] > sure {
+		t.Errorf("at the limit: %v", got)
+	}
+	for by, want := range map[float64]string{1: Pass, 1.1: Regression, 0.9: Improvement} {
+		if got := rate(0.05, by, 15, times/4); got[want] < 0.93 {
+			t.Errorf("%v times the base: %v", by, got)
+		}
+	}
+}
+
+// TestPartsRatio: the ratio is that of the builds, near though no run is free of noise, and lies in the interval.
+func TestPartsRatio(t *testing.T) {
+	m := &noisy{rand.New(rand.NewPCG(7, 8)), 200, 10}
+	for _, by := range []float64{0.8, 1, 1.07, 1.3} {
+		p := m.turns(t, by-1, by, 15) // at the limit, where nothing can be told
+		p.End(time.Minute)
+		if p.Parts != 200 || math.Abs(*p.Ratio/by-1) > 0.015 || *p.Low > by || *p.High < by || *p.Low < by-0.1 || *p.High > by+0.1 {
+			t.Errorf("%v: %v, from %v to %v, of %d parts", by, *p.Ratio, *p.Low, *p.High, p.Parts)
+		}
+	}
+}
+
+// TestPartsNoise: one run that was disturbed all along, or a tenth of the parts in all runs of a build, changes nothing.
+func TestPartsNoise(t *testing.T) {
+	m := &noisy{rand.New(rand.NewPCG(9, 10)), 100, 5}
+	var p parts
+	for i := range 5 {
+		base, fresh := m.run(1), m.run(1)
+		for j := range fresh.Cost.CPUParts.NsPerB {
+			if i == 2 || j%20 == 0 {
+				*fresh.Cost.CPUParts.NsPerB[j] *= 50
+			}
+		}
+		if !p.add(base, fresh) {
+			t.Fatal("no parts")
+		}
+	}
+	var scratch [2][]float64
+	if r := p.ratio(p.ways(m.r, 0)[0], 0, &scratch); math.Abs(r) > 0.04 {
+		t.Errorf("%v", r)
+	}
+}
+
+// TestWays: all ways, each once, and the real one first; of many pairs drawn ones, half of the runs to either build.
+func TestWays(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{1, 2, 5, 7, 9} {
+		p := parts{base: make([][]float64, n)}
+		ways := p.ways(r, 5000)
+		seen := map[string]bool{}
+		for i, way := range ways {
+			text, trues := "", 0
+			for j, b := range way {
+				if b {
+					trues++
+				}
+				text += map[bool]string{true: "1", false: "0"}[b]
+				if i == 0 && b != (j < n) {
+					t.Errorf("%d pairs: the first is %v", n, way)
+				}
+			}
+			if seen[text] = true; trues != n || len(way) != 2*n {
+				t.Errorf("%d pairs: %v", n, way)
+			}
+		}
+		if want := map[int]int{1: 2, 2: 6, 5: 252, 7: 3432, 9: 5001}[n]; len(ways) != want || n < 9 && len(seen) != want {
+			t.Errorf("%d pairs: %d ways, %d different, want %d", n, len(ways), len(seen), want)
+		}
+	}
+}
+
+// TestPartsThatDoNotFit: runs without parts, or with others, are tested by their whole.
+func TestPartsThatDoNotFit(t *testing.T) {
+	for name, spoil := range map[string]func(*results.Record){
+		"none":         func(r *results.Record) { r.Cost.CPUParts = nil },
+		"longer parts": func(r *results.Record) { r.Cost.CPUParts.Probes *= 2 },
+		"fewer":        func(r *results.Record) { r.Cost.CPUParts.NsPerB = r.Cost.CPUParts.NsPerB[1:] },
+	} {
+		m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5}
+		p := NewPairs(Rule{Metric: mustMetric(partsMetric), Limit: Limit{Ratio: 0.05}}, 1)
+		for i := range 7 {
+			base, fresh := m.run(1), m.run(2)
+			if i == 3 {
+				spoil(fresh)
+			}
+			if err := p.Add(base, fresh); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int{true: 10, false: 0}[i < 3]; p.Parts != want {
+				t.Errorf("%s, pair %d: %d parts", name, i, p.Parts)
+			}
+		}
+		if !p.Look() || p.Verdict != Regression {
+			t.Errorf("%s: %s", name, p.Verdict)
+		}
+	}
+	p := parts{}
+	m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5}
+	base, fresh := m.run(1), m.run(1)
+	base.Cost.CPUParts.NsPerB[4] = nil // its goroutine changed its thread
+	if !p.add(base, fresh) {
+		t.Error("a part that one run does not know")
+	}
+	var scratch [2][]float64
+	if r := p.ratio(p.ways(m.r, 0)[0], 0, &scratch); math.IsInf(r, 0) || math.IsNaN(r) {
+		t.Errorf("ratio %v", r)
+	}
+}

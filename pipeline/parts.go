@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"joinbench/core"
+	"joinbench/results"
+)
+
+// cpuParts is the CPU time of asking along the measured phase, in parts of as many B each. Runs of one workload ask the same in the
+// same part, so that of several runs the least of each part is what asking takes when nothing comes between (see `joinbench ab`).
+type cpuParts struct {
+	each int // B of a part
+	at   int // B so far
+	list []cpuPart
+}
+
+type cpuPart struct{ ns, probes float64 }
+
+// firstPart is how many B a part begins with, a quarter of the smallest usual batch; mostParts is how many there are before two become
+// one, so that a part of profile gate is a batch: the shorter, the more often one is undisturbed.
+const (
+	firstPart = 256
+	mostParts = 256
+)
+
+// batch books what was asked between two readings, in the parts that it lies in. B whose thread changed are in none.
+func (c *cpuParts) batch(before, now reading) {
+	n := int(now.probes - before.probes)
+	asked := float64(now.askCPU.Probes - before.askCPU.Probes)
+	took := float64(now.askCPU.Time - before.askCPU.Time)
+	for c.at+n > mostParts*c.width() {
+		c.fold()
+	}
+	for from, end := c.at, c.at+n; from < end; {
+		i := from / c.width()
+		to := min(end, (i+1)*c.width())
+		for i >= len(c.list) {
+			c.list = append(c.list, cpuPart{})
+		}
+		share := float64(to-from) / float64(n)
+		c.list[i].ns += share * took
+		c.list[i].probes += share * asked
+		from = to
+	}
+	c.at += n
+}
+
+func (c *cpuParts) width() int {
+	if c.each == 0 {
+		c.each = firstPart
+		c.list = make([]cpuPart, 0, mostParts) // once, so that runs allocate the same
+	}
+	return c.each
+}
+
+// fold makes one part of two.
+func (c *cpuParts) fold() {
+	half := (len(c.list) + 1) / 2
+	for i := range half {
+		part := c.list[2*i]
+		if 2*i+1 < len(c.list) {
+			part.ns += c.list[2*i+1].ns
+			part.probes += c.list[2*i+1].probes
+		}
+		c.list[i] = part
+	}
+	c.list, c.each = c.list[:half], 2*c.each
+}
+
+// record is nil where threads have no clock.
+func (c *cpuParts) record(all core.AskCPU) *results.CPUParts {
+	if all.Probes == 0 {
+		return nil
+	}
+	out := &results.CPUParts{Probes: int64(c.each), NsPerB: make([]*float64, len(c.list))}
+	for i, p := range c.list {
+		out.NsPerB[i] = ratio(p.ns, p.probes)
+	}
+	return out
+}
