@@ -97,8 +97,8 @@ baseline: build ## record .ci/baseline.json anew, when counts change on purpose
 	@$(BIN) run --profile ci --progress none --label baseline --out $(BASELINE) > /dev/null
 
 PROOF ?= results/gate-proof.ndjson
-ROUNDS ?= 100
-gate-proof: ## the error rates of `ab` itself: A against A, and against A slowed down by 3 to 20 % (ROUNDS=100; goes on where it stopped)
+ROUNDS ?= 50
+gate-proof: ## the error rates of `ab` itself: A against A, and against A slowed down by 3 to 20 % (ROUNDS=50; goes on where it stopped)
 	@$(ENV) $(GO) run ./internal/gateproof -go $(GO) -data $(PROOF) -rounds $(ROUNDS)
 
 SOAKCASES ?= 500

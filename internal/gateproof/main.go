@@ -3,12 +3,13 @@
 // more. The files in the tree are not touched: the compiler is given an overlay.
 //
 // Each comparison is a line of NDJSON, written when it has ended; who starts the program again goes on behind the last line
-// of the same commit. The table is Markdown on standard output. Run in the root of the module: go run ./internal/gateproof.
+// of the same build, whatever commits have left it as it was. The table is Markdown on standard output. Run in the root of the module: go run ./internal/gateproof.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,8 +18,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/aclements/go-moremath/stats"
 
 	"joinbench/compare"
 	"joinbench/internal/overlay"
@@ -27,7 +31,7 @@ import (
 var (
 	goCommand = flag.String("go", "go", "the go command")
 	data      = flag.String("data", "results/gate-proof.ndjson", "where the comparisons are noted")
-	rounds    = flag.Int("rounds", 100, "comparisons of each kind")
+	rounds    = flag.Int("rounds", 50, "rounds, each of four comparisons of equal builds and up to one of each other kind")
 	budget    = flag.Duration("budget", time.Minute, "of a comparison")
 	only      = flag.String("only", "", "kinds whose name contains this")
 	tableOnly = flag.Bool("table", false, "only print the table of what there is")
@@ -38,34 +42,42 @@ type change struct {
 	name string
 	old  string
 	new  string
+	// times is in how many of ten rounds it has its turn; above ten it has several in one.
+	times int
 }
+
+// turns is how many comparisons of the kind there are to be after so many rounds.
+func (c *change) turns(rounds int) int { return rounds * c.times / 10 }
 
 const (
 	file    = "core/task.go"
 	askedAt = "\tt.stats.AskTime += time.Since(start)\n\tt.askCPU.since(began, len(t.hashes))\n\treturn nil\n}\n\n// bookBloom"
 )
 
-// spin makes asking slower by a percentage of the CPU time that it took.
-func spin(percent int) change {
-	return change{fmt.Sprintf("%d %% slower", percent), askedAt,
-		fmt.Sprintf("\tfor now := threadNow().at; threadNow().at < now+(now-began.at)*%d/100; {\n\t}\n%s", percent, askedAt)}
+// spin makes asking slower by a percentage of the CPU time that it took. It stops early by what a look at the clock takes, since the last one
+// ends too late.
+func spin(percent, times int) change {
+	return change{fmt.Sprintf("%d %% slower", percent), askedAt, fmt.Sprintf(`	now, next := threadNow().at, threadNow().at
+	for end := now + (now-began.at)*%d/100 - (next - now); threadNow().at < end; {
+	}
+%s`, percent, askedAt), times}
 }
 
 var changes = []change{
-	{name: "equal"},
-	spin(3), spin(5), spin(10), spin(20),
-	{"a lookup per million", askedAt, "\tif t.stats.Probes>>20 != (t.stats.Probes-uint64(len(t.hashes)))>>20 {\n\t\tt.stats.Lookups++\n\t}\n" + askedAt},
-	{"an allocation per batch", askedAt, "\tkept = new([32]byte)\n" + strings.Replace(askedAt, "// bookBloom", "var kept *[32]byte\n\n// bookBloom", 1)},
+	{name: "equal", times: 40},
+	spin(3, 2), spin(5, 10), spin(10, 10), spin(20, 2),
+	{"a lookup per million", askedAt, "\tif t.stats.Probes>>20 != (t.stats.Probes-uint64(len(t.hashes)))>>20 {\n\t\tt.stats.Lookups++\n\t}\n" + askedAt, 10},
+	{"an allocation per batch", askedAt, "\tkept = new([32]byte)\n" + strings.Replace(askedAt, "// bookBloom", "var kept *[32]byte\n\n// bookBloom", 1), 4},
 }
 
 // line is a comparison.
 type line struct {
 	Date    string         `json:"date"`
 	Commit  string         `json:"commit"`
+	Build   string         `json:"build"` // of the program itself, by its hash
 	Host    string         `json:"host_id"`
 	CPU     string         `json:"cpu"`
 	Kind    string         `json:"kind"`
-	Round   int            `json:"round"`
 	Budget  string         `json:"budget"`
 	Verdict string         `json:"verdict"`
 	Reasons []string       `json:"reasons"`
@@ -103,22 +115,25 @@ func run() error {
 			}
 		}
 	}
+	build, err := hashOf(built[changes[0].name])
+	if err != nil {
+		return err
+	}
 	for round := 1; round <= *rounds; round++ {
 		for i := range changes {
 			c := &changes[i]
-			if !strings.Contains(c.name, *only) || has(lines, commit, c.name, round) {
-				continue
+			for strings.Contains(c.name, *only) && count(lines, build, c.name) < c.turns(round) {
+				l, err := versus(built[changes[0].name], built[c.name], filepath.Join(dir, "ab"))
+				if err != nil {
+					return fmt.Errorf("%s: %w", c.name, err)
+				}
+				l.Commit, l.Build, l.Kind = commit, build, c.name
+				if err := appendLine(*data, l); err != nil {
+					return err
+				}
+				lines = append(lines, *l)
+				fmt.Fprintf(os.Stderr, "round %d, %s: %s\n", round, c.name, l.Verdict)
 			}
-			l, err := versus(built[changes[0].name], built[c.name], filepath.Join(dir, "ab"))
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			l.Commit, l.Kind, l.Round = commit, c.name, round
-			if err := appendLine(*data, l); err != nil {
-				return err
-			}
-			lines = append(lines, *l)
-			fmt.Fprintf(os.Stderr, "round %d, %s: %s\n", round, c.name, l.Verdict)
 		}
 	}
 	table(lines)
@@ -150,7 +165,7 @@ func (c *change) build(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := append([]string{"build", "-o", bin}, flags...)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", bin}, flags...) // the same tree, the same program
 	if out, err := exec.Command(*goCommand, append(args, "./cmd/joinbench")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %q: %w\n%s", c.name, err, out)
 	}
@@ -207,13 +222,18 @@ func read(path string) ([]line, error) {
 	return out, in.Err()
 }
 
-func has(lines []line, commit, kind string, round int) bool {
+func hashOf(path string) (string, error) {
+	program, err := os.ReadFile(path)
+	return fmt.Sprintf("%x", sha256.Sum256(program))[:16], err
+}
+
+func count(lines []line, build, kind string) (n int) {
 	for i := range lines {
-		if l := &lines[i]; l.Commit == commit && l.Kind == kind && l.Round == round {
-			return true
+		if l := &lines[i]; l.Build == build && l.Kind == kind {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func appendLine(path string, l *line) error {
@@ -237,23 +257,40 @@ func table(lines []line) {
 		return
 	}
 	last := &lines[len(lines)-1]
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.Build != last.Build })
 	fmt.Printf("%s to %s, %s, commit %s, budget %s\n\n", lines[0].Date, last.Date, last.CPU, last.Commit, last.Budget)
-	fmt.Println("| the build against itself, and | comparisons | regression | pass | improvement | inconclusive | pairs |")
-	fmt.Println("|---|---:|---:|---:|---:|---:|---:|")
+	fmt.Println("| the build against itself, and | comparisons | regression | pass | improvement | inconclusive | ratio | pairs | time |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, c := range changes {
-		n, pairs, verdicts := 0, 0, map[string]int{}
+		n, verdicts := 0, map[string]int{}
+		var ratios, pairs, took []float64
 		for i := range lines {
-			if l := &lines[i]; l.Kind == c.name && l.Commit == last.Commit {
-				n++
-				verdicts[l.Verdict]++
-				if l.Pairs != nil {
-					pairs += len(l.Pairs.Logs)
+			l := &lines[i]
+			if l.Kind != c.name {
+				continue
+			}
+			n++
+			verdicts[l.Verdict]++
+			if p := l.Pairs; p != nil {
+				pairs, took = append(pairs, float64(len(p.Logs))), append(took, float64(p.TookNs)/1e9)
+				if p.Ratio != nil {
+					ratios = append(ratios, 100*(*p.Ratio-1))
 				}
 			}
 		}
 		if n > 0 {
-			fmt.Printf("| %s | %d | %d | %d | %d | %d | %.1f |\n", c.name, n, verdicts[compare.Regression], verdicts[compare.Pass],
-				verdicts[compare.Improvement], verdicts[compare.Inconclusive], float64(pairs)/float64(n))
+			fmt.Printf("| %s | %d | %d | %d | %d | %d | %s | %s | %s |\n", c.name, n, verdicts[compare.Regression], verdicts[compare.Pass],
+				verdicts[compare.Improvement], verdicts[compare.Inconclusive], middle(ratios, "%+.1f %%"), middle(pairs, "%.0f"), middle(took, "%.0f s"))
 		}
 	}
+}
+
+// middle is the median of the values, and between which nine of ten lie.
+func middle(values []float64, format string) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	s := stats.Sample{Xs: values}
+	of := func(q float64) string { return fmt.Sprintf(format, s.Quantile(q)) }
+	return fmt.Sprintf("%s (%s to %s)", of(0.5), of(0.05), of(0.95))
 }

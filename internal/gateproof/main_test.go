@@ -35,13 +35,13 @@ func TestNotes(t *testing.T) {
 	if lines, err := read(path); err != nil || len(lines) > 0 {
 		t.Fatal(lines, err)
 	}
-	for round := 1; round <= 2; round++ {
-		if err := appendLine(path, &line{Commit: "c", Kind: "equal", Round: round, Verdict: "pass"}); err != nil {
+	for range 2 {
+		if err := appendLine(path, &line{Build: "c", Kind: "equal", Verdict: "pass"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lines, err := read(path)
-	if err != nil || !has(lines, "c", "equal", 2) || has(lines, "c", "equal", 3) || has(lines, "d", "equal", 2) {
+	if err != nil || count(lines, "c", "equal") != 2 || count(lines, "c", "other") != 0 || count(lines, "d", "equal") != 0 {
 		t.Fatal(lines, err)
 	}
 	text, err := os.ReadFile(path)
@@ -53,5 +53,16 @@ func TestNotes(t *testing.T) {
 	}
 	if _, err := read(path); err == nil {
 		t.Error("a line that was cut off is read")
+	}
+}
+
+// TestTurns: after fifty rounds there are as many comparisons as the rates need, and the kinds take turns on the way.
+func TestTurns(t *testing.T) {
+	for i := range changes {
+		c := &changes[i]
+		if got, want := c.turns(50), map[string]int{"equal": 200, "3 % slower": 10, "5 % slower": 50, "10 % slower": 50, "20 % slower": 10,
+			"a lookup per million": 50, "an allocation per batch": 20}[c.name]; got != want || c.turns(5) < got/12 {
+			t.Errorf("%s: %d, want %d", c.name, got, want)
+		}
 	}
 }
