@@ -96,7 +96,7 @@ gate: build ## profile ci against the counts of the last release, which .ci/base
 baseline: build ## record .ci/baseline.json anew, when counts change on purpose
 	@$(BIN) run --profile ci --progress none --label baseline --out $(BASELINE) > /dev/null
 
-PROOF ?= results/gate-proof.ndjson
+PROOF ?= docs/gate-proof.ndjson
 ROUNDS ?= 50
 gate-proof: ## the error rates of `ab` itself: A against A, and against A slowed down by 3 to 20 % (ROUNDS=50; goes on where it stopped)
 	@$(ENV) $(GO) run ./internal/gateproof -go $(GO) -data $(PROOF) -rounds $(ROUNDS)

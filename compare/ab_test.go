@@ -37,11 +37,11 @@ func TestTurns(t *testing.T) {
 		pairs   int
 		code    int
 	}{
-		"equal":       {func(*results.Record) {}, Pass, 7, 0},
-		"slower":      {slower(1.2), Regression, 7, 5},
-		"faster":      {slower(0.8), Improvement, 7, 0},
+		"equal":       {func(*results.Record) {}, Pass, 10, 0},
+		"slower":      {slower(1.2), Regression, 10, 5},
+		"faster":      {slower(0.8), Improvement, 10, 0},
 		"a lookup":    {func(r *results.Record) { r.Join.Lookups++ }, Regression, 0, 5},
-		"allocations": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, Regression, 7, 5},
+		"allocations": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, Regression, 10, 5},
 		"wrong": {func(r *results.Record) {
 			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
 		}, "incorrect", 0, 4},

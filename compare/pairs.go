@@ -20,9 +20,9 @@ import (
 // of the parts or sign tests of the pairs. Either asks of the noise only that equal builds are as likely to have it, which drawing the order
 // sees to. Noise of shared machines has outliers that make means useless.
 //
-// It may be looked at again and again because each look has a share of its own of the error: look k gets Alpha/(k(k+1)), and
-// these add up to Alpha over however many looks there are (alpha spending after Lan and DeMets, Biometrika 70, 1983, with the
-// union bound in place of the joint distribution, which costs some power and needs no plan of how many looks there will be).
+// It may be looked at again and again because each look has a share of its own of the error, and the shares add up to Alpha over however
+// many looks there are (alpha spending after Lan and DeMets, Biometrika 70, 1983, with the union bound in place of the joint
+// distribution, which costs some power and needs no plan of how many looks there will be).
 // So a build that equals the base is called worse in at most Alpha of comparisons, and one that is worse by the limit passes in
 // at most Alpha of them.
 type Pairs struct {
@@ -51,20 +51,19 @@ type Pairs struct {
 }
 
 // minPairs is from how many pairs on a look is worth its share of the error: fewer cannot be that sure. Of five pairs there are 252 ways
-// to give their runs to two builds, and a sign test needs seven heads in a row.
+// to give their runs to two builds, and a sign test needs eight heads in a row.
 func (p *Pairs) minPairs() int {
 	if p.Parts > 0 {
 		return 5
 	}
-	return 7
+	return 8
 }
 
 // partsMetric is the metric that records know part by part.
 const partsMetric = "cost.cpu_ns_per_b"
 
-// pairsAlpha is the error of each direction, without the limit: that a ratio must be beyond the limit besides makes false alarms many times
-// rarer (README has how rare). With half of it one run in five pairs that was disturbed as a whole is enough not to tell.
-const pairsAlpha = 0.05
+// pairsAlpha is the error of each direction, whatever the limit.
+const pairsAlpha = 0.02
 
 // NewPairs begins a test of the metric of a rule. Its limit is the ratio by which a build must be worse to be called so.
 func NewPairs(r Rule, seed uint64) *Pairs {
@@ -89,7 +88,7 @@ func (p *Pairs) Add(base, fresh *results.Record) error {
 	return nil
 }
 
-// Due says whether the pairs so far are worth a look: 5, 7, 10, 15, 22, 33 … Looks cost error, and a pair more rarely decides.
+// Due says whether the pairs so far are worth a look: 5, 7, 10, 15, 22, 33 … with parts, without from 10 on. Looks cost error, and a pair more rarely decides.
 func (p *Pairs) Due() bool {
 	for n := 5; n <= len(p.Logs); n = n * 3 / 2 {
 		if n == len(p.Logs) {
@@ -130,8 +129,9 @@ func (p *Pairs) Look() bool {
 	return p.Verdict != Inconclusive
 }
 
-// share is that of a look.
-func (p *Pairs) share(look int) float64 { return p.Alpha / float64(look*(look+1)) }
+// share is that of a look: a fifth of Alpha for each of the first four, then half of the one before. A fifth is what five pairs can just be
+// that sure of, if no run of either build lies among the other's; of ten pairs three disturbed runs do not matter.
+func (p *Pairs) share(look int) float64 { return p.Alpha / 5 / math.Exp2(float64(max(0, look-4))) }
 
 // turned turns a logarithm round where more is better: so that above 0 is worse, and back.
 func (p *Pairs) turned(log float64) float64 {

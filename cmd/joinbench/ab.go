@@ -23,9 +23,10 @@ import (
 const abLong = `ab runs two programs by turns on one workload, in an order that is drawn for each pair, until it is clear whether B
 is slower than A by more than the limit, or the budget is spent. Each run is a process of its own.
 
-What is compared is the CPU time of the tasks' threads while B ask, which other work on the machine moves least; with
+What is compared is the CPU time of the tasks' threads while B ask, part by part of the workload: of each part the least that a
+build's runs took, since other work on the machine only adds to it. A change in less than a tenth of the parts is not seen. With
 --metric cost.ns_per_b it is the time of the clock, divided by the machine's unit that each run measures beside it. Several looks
-at the data do not make a false alarm more likely: each has its own share of an error of 2.5 % in all. Counts decide after one pair.
+at the data do not make a false alarm more likely: each has its own share of an error of 2 % in all. Counts decide after one pair.
 All records and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
 
 // abFlags are the flags of ab.

@@ -30,7 +30,7 @@ import (
 
 var (
 	goCommand = flag.String("go", "go", "the go command")
-	data      = flag.String("data", "results/gate-proof.ndjson", "where the comparisons are noted")
+	data      = flag.String("data", "docs/gate-proof.ndjson", "where the comparisons are noted")
 	rounds    = flag.Int("rounds", 50, "rounds, each of four comparisons of equal builds and up to one of each other kind")
 	budget    = flag.Duration("budget", time.Minute, "of a comparison")
 	only      = flag.String("only", "", "kinds whose name contains this")
