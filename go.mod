@@ -10,6 +10,7 @@ require (
 	github.com/bytedance/sonic v1.15.5
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b
+	github.com/joshdk/go-junit v1.0.0
 	github.com/klauspost/compress v1.20.4
 	github.com/linxGnu/grocksdb v1.9.8
 	github.com/prometheus/client_golang v1.25.0

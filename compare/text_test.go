@@ -3,7 +3,6 @@ package compare
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/joshdk/go-junit"
 
 	"joinbench/results"
 )
@@ -56,21 +57,11 @@ func TestForms(t *testing.T) {
 	if err := json.Unmarshal(rendered(t, c, "bmf"), &bmf); err != nil {
 		t.Fatalf("bmf: %v", err)
 	}
-	var junit struct {
-		Tests    int `xml:"tests,attr"`
-		Failures int `xml:"failures,attr"`
-		Skipped  int `xml:"skipped,attr"`
-		Suites   []struct {
-			Cases []struct {
-				Name    string    `xml:"name,attr"`
-				Failure *struct{} `xml:"failure"`
-				Skipped *struct{} `xml:"skipped"`
-			} `xml:"testcase"`
-		} `xml:"testsuite"`
+	suites, err := junit.Ingest(rendered(t, c, "junit"))
+	if err != nil || len(suites) != 1 || suites[0].Totals.Tests != len(metrics)+1 {
+		t.Fatalf("junit: %v, %+v", err, suites)
 	}
-	if err := xml.Unmarshal(rendered(t, c, "junit"), &junit); err != nil || junit.Tests != len(metrics)+1 {
-		t.Fatalf("junit: %v, %+v", err, junit)
-	}
+	cases := suites[0].Tests
 	md := string(rendered(t, c, "md"))
 	for i, m := range metrics {
 		if gab[i].Name != "ci/"+m.Metric || gab[i].Value != *m.New || gab[i].Extra != m.Verdict || gab[i].Unit == "" {
@@ -79,16 +70,22 @@ func TestForms(t *testing.T) {
 		if b := bmf["joinbench/ci"][m.Metric]; b.Value != *m.New || b.Lower_value > b.Value || b.Upper_value < b.Value {
 			t.Errorf("bmf: %s is %+v, want %v", m.Metric, b, *m.New)
 		}
-		k := junit.Suites[0].Cases[i+1]
-		if k.Name != m.Metric || (k.Failure != nil) != (m.Verdict == Regression) || (k.Skipped != nil) != (m.Verdict == Inconclusive || m.Verdict == Unjudged) {
+		want := junit.StatusPassed
+		switch m.Verdict {
+		case Regression:
+			want = junit.StatusFailed
+		case Inconclusive, Unjudged:
+			want = junit.StatusSkipped
+		}
+		if k := cases[i+1]; k.Name != m.Metric || k.Status != want || want == junit.StatusFailed && !strings.Contains(k.Message+k.Error.Error(), number(*m.New)) {
 			t.Errorf("junit: %+v, want %+v", k, m)
 		}
 		if !strings.Contains(md, "| "+mark(m.Verdict)+" | "+m.Metric) {
 			t.Errorf("markdown lacks %s", m.Metric)
 		}
 	}
-	if junit.Failures != 2 || !strings.HasPrefix(md, "### joinbench: regression") {
-		t.Errorf("junit: %d failures; markdown %.40s", junit.Failures, md)
+	if suites[0].Totals.Failed != 2 || !strings.HasPrefix(md, "### joinbench: regression") {
+		t.Errorf("junit: %d failures; markdown %.40s", suites[0].Totals.Failed, md)
 	}
 	if err := Write(&bytes.Buffer{}, c, "pdf"); err == nil {
 		t.Error("pdf is no form")
