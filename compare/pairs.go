@@ -59,8 +59,8 @@ func (p *Pairs) minPairs() int {
 	return 8
 }
 
-// partsMetric is the metric that records know part by part.
-const partsMetric = "cost.cpu_ns_per_b"
+// PartsMetric is the metric that records know part by part. It is best measured in runs with one processor.
+const PartsMetric = "cost.cpu_ns_per_b"
 
 // pairsAlpha is the error of each direction, whatever the limit.
 const pairsAlpha = 0.02
@@ -79,7 +79,7 @@ func (p *Pairs) Add(base, fresh *results.Record) error {
 	if len(x) == 0 || len(y) == 0 || x[0] <= 0 || y[0] <= 0 {
 		return fmt.Errorf("a run does not know %s or its unit: is that build too old?", p.Metric)
 	}
-	if p.Metric == partsMetric && (len(p.Logs) == 0 || p.Parts > 0) && p.parts.add(base, fresh) {
+	if p.Metric == PartsMetric && (len(p.Logs) == 0 || p.Parts > 0) && p.parts.add(base, fresh) {
 		p.Parts = len(p.parts.base[0])
 	} else {
 		p.Parts, p.parts = 0, parts{}

@@ -41,7 +41,7 @@ func (m *noisy) run(by float64) *results.Record {
 // turns lets a test go on for up to n pairs.
 func (m *noisy) turns(t *testing.T, limit, by float64, n int) *Pairs {
 	t.Helper()
-	p := NewPairs(Rule{Metric: mustMetric(partsMetric), Limit: Limit{Ratio: limit}}, m.r.Uint64())
+	p := NewPairs(Rule{Metric: mustMetric(PartsMetric), Limit: Limit{Ratio: limit}}, m.r.Uint64())
 	for range n {
 		if err := p.Add(m.run(1), m.run(by)); err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestPartsThatDoNotFit(t *testing.T) {
 		"fewer":        func(r *results.Record) { r.Cost.CPUParts.NsPerB = r.Cost.CPUParts.NsPerB[1:] },
 	} {
 		m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5}
-		p := NewPairs(Rule{Metric: mustMetric(partsMetric), Limit: Limit{Ratio: 0.05}}, 1)
+		p := NewPairs(Rule{Metric: mustMetric(PartsMetric), Limit: Limit{Ratio: 0.05}}, 1)
 		for i := range 10 {
 			base, fresh := m.run(1), m.run(2)
 			if i == 3 {

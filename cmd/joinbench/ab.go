@@ -24,7 +24,8 @@ const abLong = `ab runs two programs by turns on one workload, in an order that 
 is slower than A by more than the limit, or the budget is spent. Each run is a process of its own.
 
 What is compared is the CPU time of the tasks' threads while B ask, part by part of the workload: of each part the least that a
-build's runs took, since other work on the machine only adds to it. A change in less than a tenth of the parts is not seen. With
+build's runs took, since other work on the machine only adds to it. A change in less than a tenth of the parts is not seen. The
+runs have one processor each, so that the join does not share a core with its own decoders, whose work would slow it down. With
 --metric cost.ns_per_b it is the time of the clock, divided by the machine's unit that each run measures beside it. Several looks
 at the data do not make a false alarm more likely: each has its own share of an error of 2 % in all. Counts decide after one pair.
 All records and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
@@ -34,6 +35,7 @@ type abFlags struct {
 	gateFlags
 	profile, config, dir, seed, metric string
 	budget                             time.Duration
+	procs                              int
 }
 
 func newAB(s streams) *cobra.Command {
@@ -56,7 +58,8 @@ func newAB(s streams) *cobra.Command {
 	fl.StringVar(&f.profile, "profile", "gate", "built-in profile")
 	fl.StringVar(&f.config, "config", "", "profile of your own (a file), instead of --profile")
 	fl.DurationVar(&f.budget, "budget", time.Minute, "time for all runs")
-	fl.StringVar(&f.metric, "metric", "cost.cpu_ns_per_b", "what decides; cost.ns_per_b is the clock's time, divided by the machine's unit")
+	fl.StringVar(&f.metric, "metric", compare.PartsMetric, "what decides; cost.ns_per_b is the clock's time, divided by the machine's unit")
+	fl.IntVar(&f.procs, "procs", -1, "processors for each run (GOMAXPROCS), 0 for all; by default one where CPU time decides, and all otherwise")
 	fl.StringVar(&f.seed, "seed", "", "seed of the order of the runs (default: drawn, and printed)")
 	fl.StringVar(&f.dir, "dir", "", "directory for the records and summary.json (default results/ab-<time>-<id>)")
 	return cmd
@@ -133,8 +136,16 @@ func (f *abFlags) prepare(bins []string, opt compare.Options) (*compare.AB, erro
 	if err := os.WriteFile(workload, text.Bytes(), 0o644); err != nil {
 		return nil, err
 	}
+	procs := f.procs
+	if procs < 0 && f.metric == compare.PartsMetric {
+		procs = 1
+	}
 	ab.Command = func(side int, out string) *exec.Cmd {
-		return exec.Command(paths[side], "run", "--config", workload, "--out", out, "--progress", "none")
+		cmd := exec.Command(paths[side], "run", "--config", workload, "--out", out, "--progress", "none")
+		if procs > 0 {
+			cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(procs))
+		}
+		return cmd
 	}
 	return ab, nil
 }
