@@ -160,8 +160,46 @@ func TestABOfOne(t *testing.T) {
 		if len(saved) != len(pairs.Logs) {
 			t.Errorf("%d records of %s, %d pairs", len(saved), side, len(pairs.Logs))
 		}
+		for _, path := range saved {
+			if rec, err := results.Read(path); err != nil || rec.Environment.GOMAXPROCS != 1 || rec.Cost.CPUParts == nil {
+				t.Errorf("%s: %d processors, parts %v, %v", path, rec.Environment.GOMAXPROCS, rec.Cost.CPUParts, err)
+			}
+		}
 	}
 	if summary := p.read("ab/summary.json"); summary != o.out {
 		t.Error("summary.json is not what was printed")
+	}
+}
+
+// TestABProcs: who says how many processors, or lets the clock decide, gets them.
+func TestABProcs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the benchmark some times")
+	}
+	p := newPlace(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(asProgram, "1")
+	t.Setenv("GOMAXPROCS", "3")
+	t.Setenv("JOINBENCH_LOAD_B_EVENTS", "10k")
+	t.Setenv("JOINBENCH_LOAD_WARM", "1k")
+	t.Setenv("JOINBENCH_LOAD_PENDING", "2k")
+	for n, c := range []struct {
+		args string
+		want int
+	}{
+		{"", 1}, {"--procs 2", 2}, {"--procs 0", 3}, {"--metric cost.ns_per_b", 3}, {"--metric cost.ns_per_b --procs 1", 1},
+	} {
+		dir := fmt.Sprint("ab", n)
+		joinbench(append([]string{"ab", self, self, "--budget", "1ms", "--dir", p.path(dir)}, strings.Fields(c.args)...)...)
+		rec, err := results.Read(p.path(dir + "/b-001.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rec.Environment.GOMAXPROCS; got != c.want {
+			t.Errorf("%q: %d processors, want %d", c.args, got, c.want)
+		}
 	}
 }
