@@ -20,8 +20,11 @@ import (
 type AB struct {
 	// Names are those of the base and of the build in question.
 	Names [2]string
-	// Command is a run of one of them (0: the base) that leaves its record at out.
-	Command func(side int, out string) *exec.Cmd
+	// Command is a run of one of them (0: the base) that leaves its record at out; first says that it is of the first pair.
+	Command func(side int, out string, first bool) *exec.Cmd
+	// Apart says that runs of the first pair have more processors than the others. Allocations are judged by it, and time is not: with one
+	// processor what is allocated depends on which goroutine comes first, and with all it does not.
+	Apart   bool
 	Dir     string // where records go; it exists
 	Metric  string // that decides, a metric's path (see Decides)
 	Budget  time.Duration
@@ -76,6 +79,9 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 				pairs.Reason = "not asked: one pair has decided"
 			}
 			return finish(err)
+		}
+		if n == 1 && ab.Apart {
+			continue
 		}
 		if err := pairs.Add(pair[0], pair[1]); err != nil {
 			return finish(err)
@@ -134,18 +140,17 @@ func (ab *AB) settled(recs [2][]*results.Record) (bool, error) {
 func (ab *AB) pair(ctx context.Context, n, first int) (pair [2]*results.Record, err error) {
 	for _, side := range []int{first, 1 - first} {
 		out := filepath.Join(ab.Dir, fmt.Sprintf("%s-%03d.json", []string{"a", "b"}[side], n))
-		if pair[side], err = ab.run(ctx, side, out); err != nil {
+		if pair[side], err = ab.run(ctx, ab.Command(side, out, n == 1), side, out); err != nil {
 			return pair, err
 		}
 	}
 	return pair, nil
 }
 
-func (ab *AB) run(ctx context.Context, side int, out string) (*results.Record, error) {
+func (ab *AB) run(ctx context.Context, cmd *exec.Cmd, side int, out string) (*results.Record, error) {
 	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) { // what another comparison left is not this run's
 		return nil, err
 	}
-	cmd := ab.Command(side, out)
 	var said strings.Builder
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals of the terminal are for us

@@ -26,7 +26,7 @@ func turns(t *testing.T, base, fresh *results.Record) *AB {
 		}
 	}
 	return &AB{Names: [2]string{"old", "new"}, Dir: t.TempDir(), Metric: "cost.cpu_ns_per_b", Budget: time.Minute, Seed: 1,
-		Command: func(side int, out string) *exec.Cmd { return exec.Command("cp", paths[side], out) }}
+		Command: func(side int, out string, _ bool) *exec.Cmd { return exec.Command("cp", paths[side], out) }}
 }
 
 // TestTurns: how a comparison of two programs ends, and after how many pairs.
@@ -111,7 +111,10 @@ func TestTurnsOrder(t *testing.T) {
 		ab.Seed = seed
 		var sides []int
 		run := ab.Command
-		ab.Command = func(side int, out string) *exec.Cmd { sides = append(sides, side); return run(side, out) }
+		ab.Command = func(side int, out string, first bool) *exec.Cmd {
+			sides = append(sides, side)
+			return run(side, out, first)
+		}
 		if _, err := ab.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +134,7 @@ func TestTurnsOrder(t *testing.T) {
 // TestTurnsThatFail: a program without a record, a base that was wrong, an end from outside, a budget for one pair.
 func TestTurnsThatFail(t *testing.T) {
 	ab := turns(t, aRun(t), aRun(t))
-	ab.Command = func(int, string) *exec.Cmd { return exec.Command("sh", "-c", "echo no space >&2; exit 1") }
+	ab.Command = func(int, string, bool) *exec.Cmd { return exec.Command("sh", "-c", "echo no space >&2; exit 1") }
 	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("%v, %v", c, err)
 	}
@@ -159,5 +162,44 @@ func TestTurnsThatFail(t *testing.T) {
 	ab.Budget = time.Nanosecond
 	if c, err := ab.Run(context.Background()); err != nil || c.Verdict != Inconclusive || len(c.Candidates[0].Pairs.Logs) != 1 {
 		t.Errorf("no budget: %v, %v", c, err)
+	}
+}
+
+// TestTurnsApart: the first pair is for allocations, which others do not change, and not for time.
+func TestTurnsApart(t *testing.T) {
+	procs := func(n int, change ...func(*results.Record)) *results.Record {
+		return aRun(t, append(change, func(r *results.Record) { r.Environment.GOMAXPROCS = n })...)
+	}
+	more := func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }
+	for name, c := range map[string]struct {
+		first, later *results.Record // of the fresh build; the base has neither
+		verdict      string
+	}{
+		"equal":                  {procs(2), procs(1), Pass},
+		"an allocation":          {procs(2, more), procs(1), Regression},
+		"an allocation of later": {procs(2), procs(1, more), Pass},
+		"slower at first":        {procs(2, slower(1.5)), procs(1), Pass},
+		"slower":                 {procs(2), procs(1, slower(1.5)), Regression},
+		"wrong later": {procs(2), procs(1, func(r *results.Record) {
+			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
+		}), "incorrect"},
+	} {
+		wide, narrow := turns(t, procs(2), c.first), turns(t, procs(1), c.later)
+		narrow.Apart = true
+		later := narrow.Command
+		narrow.Command = func(side int, out string, first bool) *exec.Cmd {
+			if first {
+				return wide.Command(side, out, first)
+			}
+			return later(side, out, first)
+		}
+		got, err := narrow.Run(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got.Verdict != c.verdict || c.verdict == Pass && (len(got.Candidates[0].Pairs.Logs) != 10 || len(got.Base.Runs) != 11) {
+			t.Errorf("%s: %s, %d pairs: %v", name, got.Verdict, len(got.Candidates[0].Pairs.Logs), got.Reasons)
+		}
 	}
 }

@@ -124,6 +124,17 @@ func checkBase(base []*results.Record) error {
 	return nil
 }
 
+// widest is the build's runs with the most processors among them.
+func (b *Build) widest() *Build {
+	most := 0
+	for _, rec := range b.records {
+		most = max(most, rec.Environment.GOMAXPROCS)
+	}
+	wide := *b
+	wide.records = slices.DeleteFunc(slices.Clone(b.records), func(rec *results.Record) bool { return rec.Environment.GOMAXPROCS < most })
+	return &wide
+}
+
 func build(recs []*results.Record) Build {
 	r := recs[0]
 	b := Build{Label: r.Run.Label, Version: r.Tool.Version, Commit: r.Tool.Commit, Profile: r.Run.Profile,
@@ -171,7 +182,11 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 		}
 	}
 	for _, r := range rules {
-		m := measure(base, &b, r)
+		base, b := base, &b
+		if r.Class == Allocs {
+			base, b = base.widest(), b.widest()
+		}
+		m := measure(base, b, r)
 		switch {
 		case m.Base == nil && m.New == nil:
 			continue // neither build knows it
@@ -179,12 +194,12 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 			continue
 		case m.Base == nil || m.New == nil:
 			m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
-		case (r.Class == Memory || r.Class == Time) && !alike(base, &b, machine):
+		case (r.Class == Memory || r.Class == Time) && !alike(base, b, machine):
 			m.Verdict, m.Reason = Unjudged, "other machine"
-		case r.Class == Allocs && !alike(base, &b, runtimeOf):
+		case r.Class == Allocs && !alike(base, b, runtimeOf):
 			m.Verdict, m.Reason = Unjudged, "another Go, or another number of cores"
 		default:
-			m.decide(base, &b, r, alpha/float64(max(tests, 1)))
+			m.decide(base, b, r, alpha/float64(max(tests, 1)))
 		}
 		c.Metrics = append(c.Metrics, m)
 	}

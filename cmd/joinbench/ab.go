@@ -25,7 +25,8 @@ is slower than A by more than the limit, or the budget is spent. Each run is a p
 
 What is compared is the CPU time of the tasks' threads while B ask, part by part of the workload: of each part the least that a
 build's runs took, since other work on the machine only adds to it. A change in less than a tenth of the parts is not seen. The
-runs have one processor each, so that the join does not share a core with its own decoders, whose work would slow it down. With
+runs have one processor each, so that the join does not share a core with its own decoders, whose work would slow it down; those of
+a first pair, by which allocations are judged, have all. With
 --metric cost.ns_per_b it is the time of the clock, divided by the machine's unit that each run measures beside it. Several looks
 at the data do not make a false alarm more likely: each has its own share of an error of 2 % in all. Counts decide after one pair.
 All records and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
@@ -140,9 +141,10 @@ func (f *abFlags) prepare(bins []string, opt compare.Options) (*compare.AB, erro
 	if procs < 0 && f.metric == compare.PartsMetric {
 		procs = 1
 	}
-	ab.Command = func(side int, out string) *exec.Cmd {
+	ab.Apart = procs > 0
+	ab.Command = func(side int, out string, first bool) *exec.Cmd {
 		cmd := exec.Command(paths[side], "run", "--config", workload, "--out", out, "--progress", "none")
-		if procs > 0 {
+		if procs > 0 && !first {
 			cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(procs))
 		}
 		return cmd
