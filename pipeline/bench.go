@@ -25,6 +25,8 @@ type BenchConfig struct {
 	Duration time.Duration   // of the measured phase, 0 for all of its records
 	Pace     *Pace           // an open loop; nil: a closed one, as fast as it goes
 	Summary  bool
+	// CPUOnly leaves out what times are divided by and held against: the machine's unit, and the generator's ceiling.
+	CPUOnly  bool
 	Argv     []string
 	Progress *Progress
 	// Thresholds that the record is held against.
@@ -219,7 +221,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 	started := time.Now()
 	mem := results.StartMemSampler(0)
 	defer mem.Stop()
-	if !b.resumed && !b.hooks.quick { // else the unit waits: whoever resumes wants the join back
+	if !b.resumed && !b.CPUOnly { // else the unit waits: whoever resumes wants the join back
 		b.Progress.phase("unit")
 		if err := b.measureUnit(mem); err != nil {
 			return nil, err
@@ -264,7 +266,7 @@ func (b *bench) run(ctx context.Context) (*results.Record, error) {
 		b.meter.finish(e)
 	}
 	peak := mem.Peak()
-	if (b.hold == nil || runErr == nil) && !b.hooks.quick { // else somebody waits for the arms to end
+	if (b.hold == nil || runErr == nil) && !b.CPUOnly { // else somebody waits for the arms to end
 		if err := b.measureUnit(mem); err != nil {
 			return nil, err
 		}
@@ -361,7 +363,9 @@ func (b *bench) report(e *core.Engine, peak results.Memory, runErr error) *resul
 	}
 	rec.Storage.CFDrops, rec.Storage.CFDropMaxNs = rec.Join.Buckets.DroppedTotal, rec.Join.Buckets.DropMaxNs
 	rec.Cost = m.cost(e, b.feed, rec.Drops)
-	rec.Cost.UnitNs = results.Known(median(b.unit))
+	if len(b.unit) > 0 {
+		rec.Cost.UnitNs = results.Known(median(b.unit))
+	}
 	rec.Cost.SetMemory(peak)
 	switch {
 	case runErr == nil:

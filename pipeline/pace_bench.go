@@ -17,7 +17,6 @@ type hooks struct {
 	sink  func(core.Sink) core.Sink         // around the one that holds pairs against the truth
 	read  func(side core.Side, records int) // called by a decoder that is about to read at most so many
 	rules *core.Config                      // that the truth goes by, other than the join's
-	quick bool                              // neither unit nor ceiling is measured
 	roll  int64                             // bytes of lines after which another file begins
 }
 

@@ -83,11 +83,11 @@ func rulesRun(t *testing.T, keys string, seed uint64) *config.Profile {
 
 func mustBench(t *testing.T, ctx context.Context, bc BenchConfig, h func(*bench)) *results.Record {
 	t.Helper()
+	bc.CPUOnly = true
 	b, err := newBench(bc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.hooks.quick = true
 	h(b)
 	rec, err := b.run(ctx)
 	if err != nil {

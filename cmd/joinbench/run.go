@@ -31,6 +31,7 @@ type runFlags struct {
 	tasks                                                                   string
 	seed                                                                    string
 	duration                                                                time.Duration
+	cpuOnly                                                                 bool
 	resume, printConfig, json, strict                                       bool
 	arms, arm                                                               string
 	kafka, bare, compression                                                string
@@ -88,7 +89,8 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile in pprof form, with --kafka of serve")
 	fl.StringVar(&f.arm, "arm", "", "")
 	fl.StringVar(&f.bare, "bare", "", "")
-	for _, own := range []string{"arm", "bare"} { // how this program calls itself
+	fl.BoolVar(&f.cpuOnly, "cpu-only", false, "")
+	for _, own := range []string{"arm", "bare", "cpu-only"} { // how this program calls itself
 		_ = fl.MarkHidden(own) // it is there
 	}
 	return cmd
@@ -211,7 +213,7 @@ func finishRun(f *runFlags, rec *results.Record, saved *savedRecord, closeErr er
 }
 
 func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.BenchConfig, error) {
-	bc := pipeline.BenchConfig{Profile: profile, Name: name, Dir: f.dir, Resume: f.resume, Duration: f.duration,
+	bc := pipeline.BenchConfig{Profile: profile, Name: name, Dir: f.dir, Resume: f.resume, Duration: f.duration, CPUOnly: f.cpuOnly,
 		Argv: os.Args, Started: processStarted, Progress: &pipeline.Progress{}, Version: toolVersion()}
 	switch f.summary {
 	case "on", "off":
