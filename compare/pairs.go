@@ -34,7 +34,7 @@ type Pairs struct {
 	Logs    []float64 `json:"logs"`  // of the metric's ratio in each pair
 	Parts   int       `json:"parts"` // of which each run has a figure of its own; 0: the pairs are tested by their logs
 	Looks   int       `json:"looks"`
-	Ratio   *float64  `json:"ratio"` // new to base: the median
+	Ratio   *float64  `json:"ratio"` // new to base: of the pairs' the median, of the parts' the trimmed mean
 	Low     *float64  `json:"ratio_low"`
 	High    *float64  `json:"ratio_high"` // at the confidence that the last look had left
 	Level   float64   `json:"confidence"`
@@ -48,6 +48,7 @@ type Pairs struct {
 
 	parts  parts
 	random *rand.Rand // of ways
+	last   *test      // what the last look asked
 }
 
 // minPairs is from how many pairs on a look is worth its share of the error: fewer cannot be that sure. Of five pairs there are 252 ways
@@ -107,6 +108,7 @@ func (p *Pairs) Look() bool {
 	p.Looks++
 	share := p.share(p.Looks)
 	t := p.test(share)
+	p.last = t
 	mid := t.middle
 	p.Level = 1 - 2*share
 	p.Ratio, p.Low, p.High = results.Known(math.Exp(p.turned(mid))), nil, nil
@@ -238,11 +240,10 @@ func below(logs []float64, centre float64) float64 {
 // the distance of what was seen to the nearest verdict is what the test sees in four of five times.
 func (p *Pairs) End(took time.Duration) {
 	p.TookNs = int64(took)
-	if p.Looks == 0 {
+	t, share := p.last, p.share(p.Looks)
+	if t == nil {
 		return
 	}
-	share := p.share(p.Looks)
-	t := p.test(share)
 	low, high := t.interval(share)
 	if !math.IsInf(low, 0) && !math.IsInf(high, 0) { // a few pairs bound nothing
 		p.Low, p.High = results.Known(math.Exp(min(p.turned(low), p.turned(high)))), results.Known(math.Exp(max(p.turned(low), p.turned(high))))
