@@ -22,7 +22,7 @@ type AB struct {
 	Names [2]string
 	// Command is a run of one of them (0: the base) that leaves its record at out; first says that it is of the first pair.
 	Command func(side int, out string, first bool) *exec.Cmd
-	// Apart says that runs of the first pair have more processors than the others. Allocations are judged by it, and time is not: with one
+	// Apart says that the others are cut down to what time is judged by, and the first pair is not. Allocations are judged by it, and time is not: with one
 	// processor what is allocated depends on which goroutine comes first, and with all it does not.
 	Apart   bool
 	Dir     string // where records go; it exists

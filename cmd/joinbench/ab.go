@@ -98,6 +98,9 @@ func (f *abFlags) prepare(bins []string, opt compare.Options) (*compare.AB, erro
 	if f.budget <= 0 {
 		return nil, &usageError{fmt.Errorf("--budget %s: must be positive", f.budget)}
 	}
+	if f.procs < -1 {
+		return nil, &usageError{fmt.Errorf("--procs %d: a number of processors, or 0 for all", f.procs)}
+	}
 	if err := compare.Decides(f.metric); err != nil {
 		return nil, &usageError{fmt.Errorf("--metric: %w", err)}
 	}

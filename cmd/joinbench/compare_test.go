@@ -83,6 +83,7 @@ func TestCompareCodes(t *testing.T) {
 		"ab without budget":        {2, []string{"ab", base, base, "--budget", "0s"}, []string{"--budget"}},
 		"ab with a bad seed":       {2, []string{"ab", base, base, "--seed", "7x"}, []string{"--seed"}},
 		"ab by a count":            {2, []string{"ab", base, base, "--metric", "join.lookups"}, []string{"--metric", "judged exactly"}},
+		"ab with a bad number":     {2, []string{"ab", base, base, "--procs", "-2"}, []string{"--procs"}},
 		"ab with a bad profile":    {2, []string{"ab", base, base, "--profile", "qick"}, []string{`"qick"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,20 +127,26 @@ func TestCompareForms(t *testing.T) {
 	}
 }
 
+// abOfOne holds this very program against itself; the records go into a directory.
+func (p place) abOfOne(dir string, args ...string) outcome {
+	p.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Setenv(asProgram, "1")
+	return joinbench(append([]string{"ab", self, self, "--dir", p.path(dir)}, args...)...)
+}
+
 // TestABOfOne: two runs of this very program by turns are told apart by nothing, and everything is kept.
 func TestABOfOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the benchmark some times")
 	}
 	p := newPlace(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(asProgram, "1")
 	t.Setenv("JOINBENCH_LOAD_B_EVENTS", "100k")
 	t.Setenv("JOINBENCH_LOAD_PENDING", "20k")
-	o := joinbench("ab", self, self, "--budget", "4s", "--seed", "7", "--dir", p.path("ab"), "-f", "json")
+	o := p.abOfOne("ab", "--budget", "4s", "--seed", "7", "-f", "json")
 	if o.code != 0 && o.code != 5 { // times of such runs are noise, and memory of programs with tests in them too
 		o.want(t, 0)
 	}
@@ -162,8 +169,8 @@ func TestABOfOne(t *testing.T) {
 			t.Errorf("%d records of %s, %d pairs", len(saved), side, len(pairs.Logs))
 		}
 		for i, path := range saved {
-			if rec, err := results.Read(path); err != nil || (rec.Environment.GOMAXPROCS == 1) != (i > 0 || runtime.GOMAXPROCS(0) == 1) || rec.Cost.CPUParts == nil {
-				t.Errorf("%s: %d processors, parts %v, %v", path, rec.Environment.GOMAXPROCS, rec.Cost.CPUParts, err)
+			if rec, err := results.Read(path); err != nil || (rec.Environment.GOMAXPROCS == 1) != (i > 0 || runtime.GOMAXPROCS(0) == 1) || rec.Cost.CPUParts == nil || (rec.Cost.UnitNs == nil) != (i > 0) {
+				t.Errorf("%s: %d processors, unit %v, parts %v, %v", path, rec.Environment.GOMAXPROCS, rec.Cost.UnitNs, rec.Cost.CPUParts, err)
 			}
 		}
 	}
@@ -178,11 +185,6 @@ func TestABProcs(t *testing.T) {
 		t.Skip("runs the benchmark some times")
 	}
 	p := newPlace(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(asProgram, "1")
 	t.Setenv("GOMAXPROCS", "3")
 	t.Setenv("JOINBENCH_LOAD_B_EVENTS", "10k")
 	t.Setenv("JOINBENCH_LOAD_WARM", "1k")
@@ -195,7 +197,7 @@ func TestABProcs(t *testing.T) {
 		{"--metric cost.ns_per_b --procs 1", [2]int{3, 1}},
 	} {
 		dir := fmt.Sprint("ab", n)
-		joinbench(append([]string{"ab", self, self, "--budget", "1ms", "--dir", p.path(dir)}, strings.Fields(c.args)...)...)
+		p.abOfOne(dir, append(strings.Fields(c.args), "--budget", "1ms")...)
 		saved, _ := filepath.Glob(p.path(dir + "/b-*.json"))
 		for i, path := range []string{saved[0], saved[len(saved)-1]} {
 			if rec, err := results.Read(path); err != nil || rec.Environment.GOMAXPROCS != c.want[i] {
