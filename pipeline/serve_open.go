@@ -6,15 +6,17 @@ import (
 )
 
 // A transaction ends when its time is over, which brokers look for every ten seconds unless told otherwise
-// (transaction.abort.timed.out.transaction.cleanup.interval.ms), or it hangs. sayOpenEvery is how often a wait is logged.
+// (transaction.abort.timed.out.transaction.cleanup.interval.ms), or it hangs; abortLooks is two such looks. sayOpenEvery is how often a
+// wait is logged.
 const (
-	openUsually  = time.Minute
+	abortLooks   = 20 * time.Second
 	sayOpenEvery = 10 * time.Second
 )
 
 // openWait tells of waiting for the end of a transaction.
 type openWait struct {
 	log         *slog.Logger
+	usual       time.Duration // for which a transaction may be open that was begun with our settings
 	since, said time.Time
 }
 
@@ -31,7 +33,7 @@ func (w *openWait) waits(open int64) {
 		return
 	}
 	w.said = now
-	if long := now.Sub(w.since); long > openUsually {
+	if long := now.Sub(w.since); long > w.usual {
 		w.log.Error("a transaction that is open in the changelog does not end: a broker may have lost its end (Kafka's log then says of partitions that they are likely deleted already). "+
 			"If `kafka-transactions.sh list` shows none that is ongoing, `kafka-transactions.sh abort --topic TOPIC --partition PARTITION --start-offset OFFSET` ends it, "+
 			"here and in the topics of the results", "offset", open, "waited", long.Round(time.Second))

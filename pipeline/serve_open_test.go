@@ -13,7 +13,7 @@ import (
 func TestOpenWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		w := openWait{log: slog.New(slog.NewTextHandler(&out, nil))}
+		w := openWait{log: slog.New(slog.NewTextHandler(&out, nil)), usual: time.Minute}
 		for range 4 * 60 {
 			w.waits(77)
 			time.Sleep(500 * time.Millisecond)

@@ -118,7 +118,7 @@ func (u *unit) newTasks(ctx context.Context) error {
 // changelogBounds are where the changelog begins and ends now. The producer has been taken over, so what is open in it is nobody's
 // that this process knows.
 func (u *unit) changelogBounds(ctx context.Context) (start, end int64, err error) {
-	w := openWait{log: u.Log.With("topic", u.changelog.Topic, "partition", u.changelog.Partition)}
+	w := openWait{log: u.Log.With("topic", u.changelog.Topic, "partition", u.changelog.Partition), usual: u.TransactionTimeout + abortLooks}
 	err = u.patiently(ctx, "the changelog's offsets", func() (err error) {
 		start, end, err = u.changelog.Bounds(ctx, w.waits)
 		return err
@@ -351,16 +351,7 @@ func (r *retries) next(ctx context.Context, batch uint64, why error) error {
 	if r.count == 1 {
 		return nil
 	}
-	return waitFor(ctx, min(retryWaitMax, retryWait<<min(r.count, 10)))
-}
-
-func waitFor(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, min(retryWaitMax, retryWait<<min(r.count, 10)))
 }
 
 // startOver is the one way back after anything that went wrong between Kafka and us: it ends what the producer may have left
@@ -434,7 +425,7 @@ func (u *unit) patiently(ctx context.Context, what string, fn func() error) erro
 		}
 		u.Status.failed(err)
 		u.Log.Warn("the brokers do not answer as they should; trying again", "asked_for", what, "error", err)
-		if err := waitFor(ctx, min(retryWaitMax, retryWait<<min(n, 10))); err != nil {
+		if err := wait(ctx, min(retryWaitMax, retryWait<<min(n, 10))); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,7 @@ func (u *unit) awaitTopics(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("topic %s was made, and the brokers do not show it after %s", strings.Join(missing, ", "), most)
 		}
-		if err := waitFor(ctx, again); err != nil {
+		if err := wait(ctx, again); err != nil {
 			return err
 		}
 	}
