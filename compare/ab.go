@@ -59,6 +59,11 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 			return nil, failed
 		}
 		c.Decided(pairs, opt.Strict)
+		if ab.Metric == PartsMetric && pairs.Looks > 0 {
+			if err := ab.askClock(c, recs); err != nil && failed == nil {
+				failed = err
+			}
+		}
 		return c, failed
 	}
 	for n := 1; ; n++ {
@@ -98,13 +103,32 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 	}
 }
 
+// askClock judges the clock's time too, of the runs by which CPU time was judged.
+func (ab *AB) askClock(c *Comparison, recs [2][]*results.Record) error {
+	overrides, err := ab.overrides(recs[0][0])
+	if err != nil {
+		return err
+	}
+	from := 0
+	if ab.Apart {
+		from = 1
+	}
+	c.add(byClock(recs[0][from:], recs[1][from:], overrides), ab.Options.Strict)
+	return nil
+}
+
+// overrides are those of the profile and of the options, the later ones last.
+func (ab *AB) overrides(base *results.Record) ([]Override, error) {
+	of, err := OfProfile(base)
+	return append(of, ab.Options.Overrides...), err
+}
+
 // rule is that of the metric which decides.
 func (ab *AB) rule(base *results.Record) (Rule, error) {
-	overrides, err := OfProfile(base)
+	overrides, err := ab.overrides(base)
 	if err != nil {
 		return Rule{}, err
 	}
-	overrides = append(overrides, ab.Options.Overrides...)
 	for _, r := range Rules(base, overrides) {
 		if r.Metric.String() == ab.Metric {
 			return r, nil

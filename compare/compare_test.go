@@ -140,6 +140,41 @@ func TestTimesByRuns(t *testing.T) {
 	}
 }
 
+// TestMemoryByRuns: with runs enough memory is told apart by a test, however far single runs lie apart; with few the spread of the base
+// has to do.
+func TestMemoryByRuns(t *testing.T) {
+	base := []float64{36, 44, 40, 37, 43, 39} // MB, as peaks of profile gate are
+	for name, c := range map[string]struct {
+		base, fresh []float64
+		verdict     string
+	}{
+		"same":                     {base, base, Pass},
+		"by luck":                  {[]float64{36, 37, 36, 44, 44}, []float64{37, 43, 44, 44, 36}, Inconclusive},
+		"15 %":                     {base, []float64{46, 45, 47, 51, 46.5, 49}, Regression},
+		"15 % less":                {[]float64{46, 45, 47, 51, 46.5, 49}, []float64{36, 44, 40, 37, 43, 39}, Improvement},
+		"8 %":                      {[]float64{40, 40.1, 40.2, 40.3, 40.4}, []float64{43.2, 43.3, 43.4, 43.5, 43.6}, Pass},
+		"few runs, 15 %":           {base[:3], []float64{46, 45, 47}, Pass},
+		"few quiet runs, 15 %":     {[]float64{40, 40.5, 41}, []float64{46, 46.5, 47}, Regression},
+		"few quiet runs, 15% less": {[]float64{46, 46.5, 47}, []float64{39, 39.5, 40}, Improvement},
+	} {
+		of := func(label string, all []float64) (out []*results.Record) {
+			for _, v := range all {
+				out = append(out, aRun(t, func(r *results.Record) { *r.Cost.RSSMaxBytes, r.Run.Label = int64(v*1e6), label }))
+			}
+			return out
+		}
+		got, err := Records(of("a", c.base), of("b", c.fresh), Options{SkipTime: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range got.Candidates[0].Metrics {
+			if m.Metric == "cost.rss_max_bytes" && m.Verdict != c.verdict {
+				t.Errorf("%s: %s (%s, p %v), want %s", name, m.Verdict, m.Reason, m.P, c.verdict)
+			}
+		}
+	}
+}
+
 // TestFewestRuns: the fewest runs that the test takes are enough for it to decide, and with one fewer it is not made.
 func TestFewestRuns(t *testing.T) {
 	quick, slow := []float64{1, 1.005, 0.995, 1.01, 0.99, 1.002}, []float64{1.2, 1.21, 1.19, 1.22, 1.18, 1.201}

@@ -311,16 +311,28 @@ func (c *Comparison) Decided(p *Pairs, strict bool) {
 	for i := range c.Candidates {
 		n := &c.Candidates[i]
 		n.Pairs = p
-		if n.Verdict == Incomparable {
-			continue
-		}
 		m := measure(&c.Base, &n.Build, Rule{Metric: mustMetric(p.Metric), Class: Time, Limit: Limit{Ratio: p.Limit}, Unit: p.Unit})
 		m.P, m.Verdict, m.Reason = p.P, p.Verdict, p.Reason
 		if p.Ratio != nil {
 			m.Ratio = p.Ratio
 		}
-		n.Metrics = append(slices.DeleteFunc(n.Metrics, func(o Result) bool { return o.Metric == p.Metric }), m)
-		n.Weigh()
+		n.add(m)
 	}
 	c.Weigh(strict)
+}
+
+// add puts a verdict on a metric in place of what else is said of it.
+func (c *Comparison) add(m Result, strict bool) {
+	for i := range c.Candidates {
+		c.Candidates[i].add(m)
+	}
+	c.Weigh(strict)
+}
+
+func (n *Candidate) add(m Result) {
+	if n.Verdict == Incomparable {
+		return
+	}
+	n.Metrics = append(slices.DeleteFunc(n.Metrics, func(o Result) bool { return o.Metric == m.Metric }), m)
+	n.Weigh()
 }

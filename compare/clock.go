@@ -1,0 +1,41 @@
+package compare
+
+import "joinbench/results"
+
+// clockMetric is what sees a build that waits: for a lock, a helper, a disk, or because it sleeps. CPU time does not.
+const clockMetric = "cost.ns_per_b"
+
+const (
+	// clockLimit is how much longer a B may take by the clock where CPU time decides. The clock's time of a run of profile gate varies by a
+	// tenth and more, and a part of it is waiting for helpers whatever the build does, so this is a coarse question; it is there because a
+	// build that sleeps passed.
+	clockLimit = 0.10
+	// clockAlpha is that of a test in both directions, so half of it are equal builds called worse, and that beyond the limit. Five runs of
+	// each build can just be that sure, when all of one took longer than all of the other.
+	clockAlpha = 0.01
+)
+
+// byClock judges the clock's time of runs that took turns for their CPU time, by one test when they have ended. What it cannot tell weighs
+// nothing: the question was another.
+func byClock(base, fresh []*results.Record, overrides []Override) Result {
+	r := Rule{Metric: mustMetric(clockMetric), Class: Time, Limit: Limit{Ratio: clockLimit}}
+	for _, o := range overrides {
+		if o.Name == clockMetric {
+			r.Limit = o.Limit
+		}
+	}
+	x, y := &Build{records: base}, &Build{records: fresh}
+	m := measure(x, y, r)
+	if m.Base == nil || m.New == nil {
+		m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
+		return m
+	}
+	m.decide(x, y, r, clockAlpha)
+	switch m.Verdict {
+	case Regression:
+		m.Reason = "by the clock, of which CPU time is a part: does it wait?"
+	case Inconclusive:
+		m.Verdict, m.Reason = Unjudged, "not told by so few runs; --metric "+clockMetric+" asks"
+	}
+	return m
+}

@@ -1,0 +1,97 @@
+package compare
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"joinbench/results"
+)
+
+// clocked is an AB whose programs take as much CPU time as one another, and by the clock what a list says for each pair.
+func clocked(t *testing.T, ns [2][]float64) *AB {
+	t.Helper()
+	var dirs [2]string
+	for side, list := range ns {
+		dirs[side] = t.TempDir()
+		for _, v := range list {
+			rec := aRun(t)
+			rec.Cost.CPUNsPerB, rec.Cost.NsPerB, rec.Cost.UnitNs = new(30.0), &v, nil
+			if err := results.Write(filepath.Join(dirs[side], number(v)), rec); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ab := turns(t, aRun(t), aRun(t))
+	var runs [2]int
+	ab.Command = func(side int, out string, _ bool) *exec.Cmd {
+		v := ns[side][runs[side]%len(ns[side])]
+		runs[side]++
+		return exec.Command("cp", filepath.Join(dirs[side], number(v)), out)
+	}
+	return ab
+}
+
+// TestTurnsByClock: what takes no CPU time and makes a build slower is seen when it is much, and noise of the clock is no verdict.
+func TestTurnsByClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		base, fresh []float64
+		limit       string
+		whole, of   string // verdicts
+	}{
+		"equal":           {[]float64{70, 75, 80}, []float64{80, 75, 70}, "", Pass, Pass},
+		"waits":           {[]float64{70, 75, 80}, []float64{91, 98, 104}, "", Regression, Regression},
+		"waits a little":  {[]float64{70, 71, 72}, []float64{73, 74, 75}, "", Pass, Pass},
+		"waits less":      {[]float64{91, 98, 104}, []float64{70, 75, 80}, "", Improvement, Improvement},
+		"noise":           {[]float64{70, 150, 80}, []float64{160, 75, 100}, "", Pass, Unjudged},
+		"a limit":         {[]float64{70, 71, 72}, []float64{75, 76, 77}, clockMetric + "=3%", Regression, Regression},
+		"a wide limit":    {[]float64{70, 75, 80}, []float64{91, 98, 104}, clockMetric + "=90%", Pass, Pass},
+		"the class's":     {[]float64{70, 71, 72}, []float64{75, 76, 77}, "time=3%", Pass, Pass},
+		"the last of two": {[]float64{70, 71, 72}, []float64{75, 76, 77}, clockMetric + "=1%," + clockMetric + "=20%", Pass, Pass},
+	} {
+		ab := clocked(t, [2][]float64{c.base, c.fresh})
+		if c.limit != "" {
+			var err error
+			if ab.Options.Overrides, err = ParseOverrides(strings.Split(c.limit, ",")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := ab.Run(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		metrics := got.Candidates[0].Metrics
+		at := slices.IndexFunc(metrics, func(m Result) bool { return m.Metric == clockMetric })
+		if at < 0 || got.Verdict != c.whole || metrics[at].Verdict != c.of {
+			t.Errorf("%s: %s, want %s and %s: %+v", name, got.Verdict, c.whole, c.of, metrics)
+		}
+	}
+}
+
+// TestTurnsByClockAlone: where the clock decides it is not asked a second time, and after too few pairs it is not judged.
+func TestTurnsByClockAlone(t *testing.T) {
+	ab := clocked(t, [2][]float64{{70, 71}, {91, 92}})
+	ab.Budget = 1
+	got, err := ab.Run(context.Background())
+	if err != nil || got.Verdict != Inconclusive {
+		t.Errorf("one pair: %v, %+v", err, got)
+	}
+	ab = turns(t, aRun(t), aRun(t))
+	ab.Metric = clockMetric
+	if got, err = ab.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, m := range got.Candidates[0].Metrics {
+		if m.Metric == clockMetric {
+			asked++
+		}
+	}
+	if asked != 1 || got.Verdict != Pass {
+		t.Errorf("%s, asked %d times", got.Verdict, asked)
+	}
+}
