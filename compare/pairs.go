@@ -33,6 +33,7 @@ type Pairs struct {
 	Alpha   float64   `json:"alpha"` // of each direction
 	Logs    []float64 `json:"logs"`  // of the metric's ratio in each pair
 	Parts   int       `json:"parts"` // of which each run has a figure of its own; 0: the pairs are tested by their logs
+	By      string    `json:"by"`    // what stands for a build's runs in each part, least or median; "" without parts
 	Looks   int       `json:"looks"`
 	Ratio   *float64  `json:"ratio"` // new to base: of the pairs' the median, of the parts' the trimmed mean
 	Low     *float64  `json:"ratio_low"`
@@ -109,6 +110,7 @@ func (p *Pairs) Look() bool {
 	share := p.share(p.Looks)
 	t := p.test(share)
 	p.last = t
+	p.By = t.by
 	mid := t.middle
 	p.Level = 1 - 2*share
 	p.Ratio, p.Low, p.High = results.Known(math.Exp(p.turned(mid))), nil, nil
@@ -147,6 +149,7 @@ func (p *Pairs) turned(log float64) float64 {
 // and interval bounds the middle with that chance at either end, as far as so few pairs can.
 type test struct {
 	middle   float64
+	by       string
 	chances  func(shift float64) (above, below float64)
 	interval func(share float64) (low, high float64)
 }
@@ -163,20 +166,25 @@ func (p *Pairs) test(share float64) *test {
 	}
 	const finer = 5 // the least chance of drawn ways is a fifth of what decides
 	ways := p.parts.ways(p.random, int(math.Ceil(finer/share)))
-	var scratch [2][]float64
-	t := &test{middle: p.parts.ratio(ways[0], 0, &scratch)}
-	t.chances = func(shift float64) (float64, float64) { return p.parts.chances(ways, shift) }
+	plain := p.parts.ask(ways, 0)
+	t := &test{middle: plain.ratio, by: plain.by.String()}
+	t.chances = func(shift float64) (float64, float64) {
+		o := p.parts.ask(ways, shift)
+		return o.above, o.below
+	}
 	t.interval = t.search
 	return t
 }
 
 // search finds the interval: the shifts with which what was seen is likely enough.
 func (t *test) search(share float64) (low, high float64) {
-	const farthest, steps = 1.0, 12 // to a 4,096th
+	const nearest, farthest, steps = 1.0 / 64, 1.0, 6 // to a 64th of the interval's half
 	edge := func(sign float64, unlikely func(shift float64) bool) float64 {
-		in, out := 0.0, farthest
-		if !unlikely(t.middle + sign*out) {
-			return sign * math.Inf(1)
+		in, out := 0.0, nearest
+		for !unlikely(t.middle + sign*out) {
+			if in, out = out, 2*out; out > farthest {
+				return sign * math.Inf(1)
+			}
 		}
 		for range steps {
 			if mid := (in + out) / 2; unlikely(t.middle + sign*mid) {
@@ -290,6 +298,9 @@ func (p *Pairs) text(w *strings.Builder) {
 	}
 	if p.Ratio != nil && p.Low != nil && p.High != nil {
 		fmt.Fprintf(w, "\n  %s, between %s and %s with a confidence of %.1f %%, p = %.2g, limit %s", percent(*p.Ratio), percent(*p.Low), percent(*p.High), 100*p.Level, *p.P, percent(1+p.Limit))
+	}
+	if p.By != "" {
+		fmt.Fprintf(w, "\n  by the %s of the runs in each of %d parts", p.By, p.Parts)
 	}
 	fmt.Fprintf(w, "\n  %d pairs, %d looks, %s, seed %d\n", len(p.Logs), p.Looks, results.Nanoseconds(float64(p.TookNs)), p.Seed)
 	if p.NeedNs != nil {

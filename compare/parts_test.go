@@ -15,6 +15,7 @@ type noisy struct {
 	r         *rand.Rand
 	parts     int
 	disturbed int // one run in so many
+	quiet     int // neighbours fill the caches for minutes, and one run in so many has them for itself; 0: there are none
 }
 
 // run is a record of a build that takes so many times what the base does.
@@ -23,6 +24,9 @@ func (m *noisy) run(by float64) *results.Record {
 	whole := 1 + 0.02*math.Abs(m.r.NormFloat64())
 	if m.r.IntN(m.disturbed) == 0 {
 		whole *= 1.3
+	}
+	if m.quiet > 0 && m.r.IntN(m.quiet) > 0 {
+		whole *= 1.4 + 0.08*m.r.NormFloat64()
 	}
 	sum := 0.0
 	for i := range m.parts {
@@ -57,7 +61,7 @@ func (m *noisy) turns(t *testing.T, limit, by float64, n int) *Pairs {
 // what is a little worse than the limit is found among noise that is several times as large.
 func TestPartsErrorRates(t *testing.T) {
 	const times = 400
-	m := &noisy{rand.New(rand.NewPCG(5, 6)), 16, 5}
+	m := &noisy{rand.New(rand.NewPCG(5, 6)), 16, 5, 0}
 	rate := func(limit, by float64, pairs, times int) map[string]float64 {
 		out := map[string]float64{}
 		for range times {
@@ -80,11 +84,34 @@ func TestPartsErrorRates(t *testing.T) {
 	}
 }
 
+// TestPartsBusy: beside neighbours that leave hardly a run alone 10 % are told in 24 pairs, which fit in a minute, and equal builds are not
+// called worse. By the least of each part alone 6 of 30 were told. The noise is that of 618 runs of one build on such a day: 83 % of them took 39 ns, with
+// a deviation of 5 %, and the others from 26 ns on.
+func TestPartsBusy(t *testing.T) {
+	const times = 30
+	m := &noisy{rand.New(rand.NewPCG(11, 12)), 50, 1 << 40, 7}
+	for by, want := range map[float64]int{1: 0, 1.1: times * 9 / 10} {
+		red, middle := 0, 0
+		for range times {
+			p := m.turns(t, 0.04, by, 24)
+			if p.Verdict == Regression {
+				red++
+			}
+			if p.By == "median" {
+				middle++
+			}
+		}
+		if by == 1 && red > 1 || red < want || middle < times/2 {
+			t.Errorf("%v times the base: %d of %d called worse, %d by the median", by, red, times, middle)
+		}
+	}
+}
+
 // TestPartsRatio: the ratio is that of the builds, near though no run is free of noise, and lies in the interval, which is narrow if no run
 // was disturbed as a whole.
 func TestPartsRatio(t *testing.T) {
 	for disturbed, width := range map[int]float64{10: 1, 1 << 40: 0.05} {
-		m := &noisy{rand.New(rand.NewPCG(7, 8)), 200, disturbed}
+		m := &noisy{rand.New(rand.NewPCG(7, 8)), 200, disturbed, 0}
 		for _, by := range []float64{0.8, 1, 1.07, 1.3} {
 			p := m.turns(t, by-1, by, 15) // at the limit, where nothing can be told
 			p.End(time.Minute)
@@ -97,7 +124,7 @@ func TestPartsRatio(t *testing.T) {
 
 // TestPartsNoise: one run that was disturbed all along, or a tenth of the parts in all runs of a build, changes nothing.
 func TestPartsNoise(t *testing.T) {
-	m := &noisy{rand.New(rand.NewPCG(9, 10)), 100, 5}
+	m := &noisy{rand.New(rand.NewPCG(9, 10)), 100, 5, 0}
 	var p parts
 	for i := range 5 {
 		base, fresh := m.run(1), m.run(1)
@@ -110,9 +137,8 @@ func TestPartsNoise(t *testing.T) {
 			t.Fatal("no parts")
 		}
 	}
-	var scratch [2][]float64
-	if r := p.ratio(p.ways(m.r, 0)[0], 0, &scratch); math.Abs(r) > 0.04 {
-		t.Errorf("%v", r)
+	if o := p.ask(p.ways(m.r, 0), 0); math.Abs(o.ratio) > 0.04 || o.by != byLeast {
+		t.Errorf("%+v", o)
 	}
 }
 
@@ -151,7 +177,7 @@ func TestPartsThatDoNotFit(t *testing.T) {
 		"longer parts": func(r *results.Record) { r.Cost.CPUParts.Probes *= 2 },
 		"fewer":        func(r *results.Record) { r.Cost.CPUParts.NsPerB = r.Cost.CPUParts.NsPerB[1:] },
 	} {
-		m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5}
+		m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5, 0}
 		p := NewPairs(Rule{Metric: mustMetric(PartsMetric), Limit: Limit{Ratio: 0.05}}, 1)
 		for i := range 10 {
 			base, fresh := m.run(1), m.run(2)
@@ -170,14 +196,13 @@ func TestPartsThatDoNotFit(t *testing.T) {
 		}
 	}
 	p := parts{}
-	m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5}
+	m := &noisy{rand.New(rand.NewPCG(3, 3)), 10, 5, 0}
 	base, fresh := m.run(1), m.run(1)
 	base.Cost.CPUParts.NsPerB[4] = nil // its goroutine changed its thread
 	if !p.add(base, fresh) {
 		t.Error("a part that one run does not know")
 	}
-	var scratch [2][]float64
-	if r := p.ratio(p.ways(m.r, 0)[0], 0, &scratch); math.IsInf(r, 0) || math.IsNaN(r) {
-		t.Errorf("ratio %v", r)
+	if o := p.ask(p.ways(m.r, 0), 0); math.IsInf(o.ratio, 0) || math.IsNaN(o.ratio) {
+		t.Errorf("%+v", o)
 	}
 }
