@@ -147,7 +147,9 @@ func (ab *AB) settled(recs [2][]*results.Record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if c.Verdict != Pass && c.Verdict != Improvement && c.Verdict != Regression {
+	switch c.Verdict {
+	case Pass, Improvement, Regression, Inconclusive: // of the last, more runs may tell
+	default:
 		return true, nil // wrong, invalid, or incomparable
 	}
 	for i := range c.Candidates {

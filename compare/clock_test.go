@@ -11,28 +11,47 @@ import (
 	"joinbench/results"
 )
 
+// varied is an AB whose programs leave a record of their own each time.
+func varied(t *testing.T, record func(side, run int) *results.Record) *AB {
+	t.Helper()
+	ab, dir := turns(t, aRun(t), aRun(t)), t.TempDir()
+	var runs [2]int
+	ab.Command = func(side int, out string, _ bool) *exec.Cmd {
+		path := filepath.Join(dir, filepath.Base(out))
+		if err := results.Write(path, record(side, runs[side])); err != nil {
+			t.Fatal(err)
+		}
+		runs[side]++
+		return exec.Command("cp", path, out)
+	}
+	return ab
+}
+
 // clocked is an AB whose programs take as much CPU time as one another, and by the clock what a list says for each pair.
 func clocked(t *testing.T, ns [2][]float64) *AB {
 	t.Helper()
-	var dirs [2]string
-	for side, list := range ns {
-		dirs[side] = t.TempDir()
-		for _, v := range list {
-			rec := aRun(t)
-			rec.Cost.CPUNsPerB, rec.Cost.NsPerB, rec.Cost.UnitNs = new(30.0), &v, nil
-			if err := results.Write(filepath.Join(dirs[side], number(v)), rec); err != nil {
-				t.Fatal(err)
-			}
-		}
+	return varied(t, func(side, run int) *results.Record {
+		rec := aRun(t)
+		rec.Cost.CPUNsPerB, rec.Cost.NsPerB, rec.Cost.UnitNs = new(30.0), new(ns[side][run%len(ns[side])]), nil
+		return rec
+	})
+}
+
+// TestTurnsWithNoisyMemory: memory that cannot be told apart ends nothing, and time decides.
+func TestTurnsWithNoisyMemory(t *testing.T) {
+	mb := [2][]int64{{36, 37, 36, 44, 44}, {37, 43, 44, 44, 36}}
+	ab := varied(t, func(side, run int) *results.Record {
+		rec := aRun(t)
+		*rec.Cost.RSSMaxBytes, rec.Cost.CPUNsPerB = mb[side][run%5]*1e6, new(30.0)
+		return rec
+	})
+	got, err := ab.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
 	}
-	ab := turns(t, aRun(t), aRun(t))
-	var runs [2]int
-	ab.Command = func(side int, out string, _ bool) *exec.Cmd {
-		v := ns[side][runs[side]%len(ns[side])]
-		runs[side]++
-		return exec.Command("cp", filepath.Join(dirs[side], number(v)), out)
+	if p := got.Candidates[0].Pairs; p.Verdict != Pass || len(p.Logs) != 10 {
+		t.Errorf("%s after %d pairs: %v", p.Verdict, len(p.Logs), got.Reasons)
 	}
-	return ab
 }
 
 // TestTurnsByClock: what takes no CPU time and makes a build slower is seen when it is much, and noise of the clock is no verdict.

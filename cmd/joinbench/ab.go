@@ -24,13 +24,13 @@ const abLong = `ab runs two programs by turns on one workload, in an order that 
 is slower than A by more than the limit, or the budget is spent. Each run is a process of its own.
 
 What is compared is the CPU time of the tasks' threads while B ask, part by part of the workload: of each part the least that a
-build's runs took, since other work on the machine only adds to it, or where hardly a run is undisturbed their median, whichever varies
-less. A change in less than a tenth of the parts is not seen. The
-runs have one processor each, so that the join does not share a core with its own decoders, whose work would slow it down; those of
-a first pair, by which allocations are judged, have all. A build that sleeps or waits takes no more CPU time, so the clock's time of
-the same runs is judged besides, at a limit of 10 %. With --metric cost.ns_per_b it decides, divided by the machine's unit that each
-run measures beside it. Several looks at the data do not make a false alarm more likely: each has its own share of an error of 2 % in
-all. Counts decide after one pair. All records and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
+build's runs took, since other work on the machine only adds to it, or where hardly a run is undisturbed their median, whichever
+varies less. A change in less than a tenth of the parts is not seen. The runs have one processor each, so that the join does not
+share a core with its own decoders, whose work would slow it down; those of a first pair, by which allocations are judged, have
+all. A build that sleeps or waits takes no more CPU time, so the clock's time of the same runs is judged besides, at a limit of
+10 %. With --metric cost.ns_per_b it decides, divided by the machine's unit that each run measures beside it. Several looks at
+the data do not make a false alarm more likely: each has its own share of an error of 2 % in all. Counts decide after one pair.
+All records and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
 
 // abFlags are the flags of ab.
 type abFlags struct {
