@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -72,7 +73,7 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 			return finish(err)
 		}
 		if pairs == nil {
-			rule, err := ab.rule(pair[0])
+			rule, err := ab.rule(pair[0], ab.Metric)
 			if err != nil {
 				return nil, err
 			}
@@ -105,36 +106,32 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 
 // askClock judges the clock's time too, of the runs by which CPU time was judged.
 func (ab *AB) askClock(c *Comparison, recs [2][]*results.Record) error {
-	overrides, err := ab.overrides(recs[0][0])
+	r, err := ab.rule(recs[0][0], clockMetric, Override{clockMetric, Limit{Ratio: clockLimit}})
 	if err != nil {
 		return err
 	}
+	r.Unit = false // these runs measured none
 	from := 0
 	if ab.Apart {
 		from = 1
 	}
-	c.add(byClock(recs[0][from:], recs[1][from:], overrides), ab.Options.Strict)
+	c.add(byClock(&Build{records: recs[0][from:]}, &Build{records: recs[1][from:]}, r), ab.Options.Strict)
 	return nil
 }
 
-// overrides are those of the profile and of the options, the later ones last.
-func (ab *AB) overrides(base *results.Record) ([]Override, error) {
+// rule is that of a metric. What the profile and the options say of it goes before what is usual.
+func (ab *AB) rule(base *results.Record, metric string, usual ...Override) (Rule, error) {
 	of, err := OfProfile(base)
-	return append(of, ab.Options.Overrides...), err
-}
-
-// rule is that of the metric which decides.
-func (ab *AB) rule(base *results.Record) (Rule, error) {
-	overrides, err := ab.overrides(base)
 	if err != nil {
 		return Rule{}, err
 	}
+	overrides := slices.Concat(usual, of, ab.Options.Overrides)
 	for _, r := range Rules(base, overrides) {
-		if r.Metric.String() == ab.Metric {
+		if r.Metric.String() == metric {
 			return r, nil
 		}
 	}
-	r := added(ab.Metric)
+	r := added(metric)
 	r.Limit = limitsOf(base, overrides)[Time]
 	return r, nil
 }

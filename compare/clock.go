@@ -1,7 +1,5 @@
 package compare
 
-import "joinbench/results"
-
 // clockMetric is what sees a build that waits: for a lock, a helper, a disk, or because it sleeps. CPU time does not.
 const clockMetric = "cost.ns_per_b"
 
@@ -17,20 +15,13 @@ const (
 
 // byClock judges the clock's time of runs that took turns for their CPU time, by one test when they have ended. What it cannot tell weighs
 // nothing: the question was another.
-func byClock(base, fresh []*results.Record, overrides []Override) Result {
-	r := Rule{Metric: mustMetric(clockMetric), Class: Time, Limit: Limit{Ratio: clockLimit}}
-	for _, o := range overrides {
-		if o.Name == clockMetric {
-			r.Limit = o.Limit
-		}
-	}
-	x, y := &Build{records: base}, &Build{records: fresh}
-	m := measure(x, y, r)
+func byClock(base, fresh *Build, r Rule) Result {
+	m := measure(base, fresh, r)
 	if m.Base == nil || m.New == nil {
 		m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
 		return m
 	}
-	m.decide(x, y, r, clockAlpha)
+	m.decide(base, fresh, r, clockAlpha)
 	switch m.Verdict {
 	case Regression:
 		m.Reason = "by the clock, of which CPU time is a part: does it wait?"

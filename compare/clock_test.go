@@ -91,26 +91,29 @@ func TestTurnsByClock(t *testing.T) {
 	}
 }
 
-// TestTurnsByClockAlone: where the clock decides it is not asked a second time, and after too few pairs it is not judged.
+// TestTurnsByClockAlone: where the clock decides it is not asked a second time, without the unit, and after too few pairs it is not judged.
 func TestTurnsByClockAlone(t *testing.T) {
+	byClock := func(ab *AB) Result {
+		t.Helper()
+		got, err := ab.Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics := got.Candidates[0].Metrics
+		at := slices.IndexFunc(metrics, func(m Result) bool { return m.Metric == clockMetric })
+		if at < 0 {
+			t.Fatalf("not asked: %+v", metrics)
+		}
+		return metrics[at]
+	}
 	ab := clocked(t, [2][]float64{{70, 71}, {91, 92}})
 	ab.Budget = 1
-	got, err := ab.Run(context.Background())
-	if err != nil || got.Verdict != Inconclusive {
-		t.Errorf("one pair: %v, %+v", err, got)
+	if m := byClock(ab); m.Verdict != Unjudged || m.Unit {
+		t.Errorf("one pair: %+v", m)
 	}
 	ab = turns(t, aRun(t), aRun(t))
 	ab.Metric = clockMetric
-	if got, err = ab.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
-	for _, m := range got.Candidates[0].Metrics {
-		if m.Metric == clockMetric {
-			asked++
-		}
-	}
-	if asked != 1 || got.Verdict != Pass {
-		t.Errorf("%s, asked %d times", got.Verdict, asked)
+	if m := byClock(ab); m.Verdict != Pass || !m.Unit {
+		t.Errorf("where it decides: %+v", m)
 	}
 }

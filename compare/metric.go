@@ -150,7 +150,7 @@ func (m *Result) byRatio(old, fresh []float64, r Rule) {
 		return
 	}
 	if tested {
-		if m.P = chance(old, fresh, memoryAlpha); *m.P >= memoryAlpha {
+		if m.P = new(chance(old, fresh, memoryAlpha)); *m.P >= memoryAlpha {
 			m.Verdict, m.Reason = Inconclusive, "beyond the limit, but the runs differ as much among themselves"
 			return
 		}
@@ -162,11 +162,11 @@ func (m *Result) byRatio(old, fresh []float64, r Rule) {
 }
 
 // chance is the p of a U test of two samples.
-func chance(old, fresh []float64, alpha float64) *float64 {
+func chance(old, fresh []float64, alpha float64) float64 {
 	sample := func(v []float64) *benchmath.Sample {
 		return benchmath.NewSample(slices.Clone(v), &benchmath.Thresholds{CompareAlpha: alpha})
 	}
-	return new(benchmath.AssumeNothing.Compare(sample(old), sample(fresh)).P)
+	return benchmath.AssumeNothing.Compare(sample(old), sample(fresh)).P
 }
 
 // byTest: worse is what the U test tells apart from the base and what differs by more than the limit; passed is what the
@@ -183,7 +183,7 @@ func (m *Result) byTest(old, fresh []float64, r Rule, alpha float64) {
 		}
 		return
 	}
-	m.P = chance(old, fresh, alpha)
+	m.P = new(chance(old, fresh, alpha))
 	apart := *m.P < alpha
 	atLimit := make([]float64, len(old))
 	for i, v := range old {
@@ -194,7 +194,7 @@ func (m *Result) byTest(old, fresh []float64, r Rule, alpha float64) {
 		m.Verdict, m.Reason = Regression, "beyond the limit, and chance does not explain it"
 	case apart && now < mid-room:
 		m.Verdict = Improvement
-	case now <= mid+room && *chance(atLimit, fresh, alpha) < alpha:
+	case now <= mid+room && chance(atLimit, fresh, alpha) < alpha:
 		m.Verdict = Pass
 	default:
 		m.Verdict, m.Reason = Inconclusive, "the runs differ too much among themselves to tell"

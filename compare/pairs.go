@@ -169,7 +169,10 @@ func (p *Pairs) test(share float64) *test {
 	plain := p.parts.ask(ways, 0)
 	t := &test{middle: plain.ratio, by: plain.by.String()}
 	t.chances = func(shift float64) (float64, float64) {
-		o := p.parts.ask(ways, shift)
+		o := plain
+		if shift != 0 {
+			o = p.parts.ask(ways, shift)
+		}
 		return o.above, o.below
 	}
 	t.interval = t.search
