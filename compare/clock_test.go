@@ -91,7 +91,8 @@ func TestTurnsByClock(t *testing.T) {
 	}
 }
 
-// TestTurnsByClockAlone: where the clock decides it is not asked a second time, without the unit, and after too few pairs it is not judged.
+// TestTurnsByClockAlone: where the clock decides it is not asked a second time, a first pair that is apart does not count,
+// and after too few pairs it is not judged.
 func TestTurnsByClockAlone(t *testing.T) {
 	byClock := func(ab *AB) Result {
 		t.Helper()
@@ -110,6 +111,12 @@ func TestTurnsByClockAlone(t *testing.T) {
 	ab.Budget = 1
 	if m := byClock(ab); m.Verdict != Unjudged || m.Unit {
 		t.Errorf("one pair: %+v", m)
+	}
+	first := []float64{500, 70, 71, 72, 70, 71, 72, 70, 71, 72, 70}
+	ab = clocked(t, [2][]float64{first, first})
+	ab.Apart = true
+	if m := byClock(ab); m.Verdict != Pass || *m.High > 72 {
+		t.Errorf("the first pair, which is apart: %+v, up to %v", m, *m.High)
 	}
 	ab = turns(t, aRun(t), aRun(t))
 	ab.Metric = clockMetric
