@@ -165,6 +165,19 @@ func TestTurnsThatFail(t *testing.T) {
 	}
 }
 
+// apart takes the first pair of one and later ones of the other, which it changes.
+func apart(wide, narrow *AB) *AB {
+	narrow.Apart = true
+	later := narrow.Command
+	narrow.Command = func(side int, out string, first bool) *exec.Cmd {
+		if first {
+			return wide.Command(side, out, first)
+		}
+		return later(side, out, first)
+	}
+	return narrow
+}
+
 // TestTurnsApart: the first pair is for allocations, which others do not change, and not for time.
 func TestTurnsApart(t *testing.T) {
 	procs := func(n int, change ...func(*results.Record)) *results.Record {
@@ -184,22 +197,48 @@ func TestTurnsApart(t *testing.T) {
 			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
 		}), "incorrect"},
 	} {
-		wide, narrow := turns(t, procs(2), c.first), turns(t, procs(1), c.later)
-		narrow.Apart = true
-		later := narrow.Command
-		narrow.Command = func(side int, out string, first bool) *exec.Cmd {
-			if first {
-				return wide.Command(side, out, first)
-			}
-			return later(side, out, first)
-		}
-		got, err := narrow.Run(context.Background())
+		got, err := apart(turns(t, procs(2), c.first), turns(t, procs(1), c.later)).Run(context.Background())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		if got.Verdict != c.verdict || c.verdict == Pass && (len(got.Candidates[0].Pairs.Logs) != 10 || len(got.Base.Runs) != 11) {
 			t.Errorf("%s: %s, %d pairs: %v", name, got.Verdict, len(got.Candidates[0].Pairs.Logs), got.Reasons)
+		}
+	}
+}
+
+// TestTurnsShort: where later runs end early, what is counted is that of the first pair, in either direction.
+func TestTurnsShort(t *testing.T) {
+	short := func(r *results.Record) {
+		r.Join.Probes, r.Join.Matches, r.Join.Outputs, r.Join.Lookups = r.Join.Probes/2, r.Join.Matches/2, r.Join.Outputs/2, r.Join.Lookups/2
+		*r.Cost.AllocsPerProbe *= 2
+	}
+	for name, c := range map[string]struct {
+		first, later func(*results.Record)
+		verdict      string
+		metric       string // that says so
+	}{
+		"equal":         {func(*results.Record) {}, func(*results.Record) {}, Pass, ""},
+		"a lookup":      {func(r *results.Record) { r.Join.Lookups++ }, func(*results.Record) {}, Regression, "join.lookups"},
+		"a lookup less": {func(r *results.Record) { r.Join.Lookups-- }, func(*results.Record) {}, Improvement, "join.lookups"},
+		"a match less":  {func(r *results.Record) { r.Join.Matches-- }, func(*results.Record) {}, Regression, "join.matches"},
+		"an allocation": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, func(*results.Record) {}, Regression, "cost.allocs_per_probe"},
+		"slower":        {func(*results.Record) {}, slower(1.2), Regression, PartsMetric},
+		"wrong later": {func(*results.Record) {}, func(r *results.Record) {
+			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
+		}, "incorrect", ""},
+	} {
+		ab := apart(turns(t, aRun(t), aRun(t, c.first)), turns(t, aRun(t, short), aRun(t, short, c.later)))
+		ab.Options.Short = true
+		got, err := ab.Run(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		said := slices.ContainsFunc(got.Candidates[0].Metrics, func(m Result) bool { return m.Metric == c.metric && m.Verdict == c.verdict })
+		if got.Verdict != c.verdict || c.metric != "" && !said {
+			t.Errorf("%s: %s, want %s of %s: %v", name, got.Verdict, c.verdict, c.metric, got.Reasons)
 		}
 	}
 }

@@ -80,6 +80,8 @@ type Options struct {
 	Limits    []*results.Limit // that each new record is held against by itself
 	Strict    bool             // what is inconclusive or cannot be compared fails
 	SkipTime  bool             // times are judged elsewhere, or not at all
+	// Short says that all runs of a build but the first ended early: what is counted is that of the first.
+	Short bool
 }
 
 // Records holds new records against those of the base. Runs of the base are pooled; new ones are pooled by label and
@@ -135,6 +137,13 @@ func (b *Build) widest() *Build {
 	return &wide
 }
 
+// first is the build's first run.
+func (b *Build) first() *Build {
+	one := *b
+	one.records = b.records[:1]
+	return &one
+}
+
 func build(recs []*results.Record) Build {
 	r := recs[0]
 	b := Build{Label: r.Run.Label, Version: r.Tool.Version, Commit: r.Tool.Commit, Profile: r.Run.Profile,
@@ -183,7 +192,10 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 	}
 	for _, r := range rules {
 		base, b := base, &b
-		if r.Class == Allocs {
+		switch {
+		case opt.Short && (r.Class == Count || r.Class == Allocs):
+			base, b = base.first(), b.first()
+		case r.Class == Allocs:
 			base, b = base.widest(), b.widest()
 		}
 		m := measure(base, b, r)

@@ -49,9 +49,12 @@ type Load struct {
 	RequireSteady bool // a run whose measured phase was not steady is invalid
 	// SwapAfter is after how many batches what helpers do is taken in, exactly, so that counts are the same in every run;
 	// 0 = as soon as it is there.
-	SwapAfter  int
-	Thresholds []string // limits of the record's metrics; read by package results
-	Limits     []string // how much worse than a baseline a metric may be; read by package compare
+	SwapAfter int
+	// TimedEvents is how many B are measured in a run of which nothing but times is asked (`joinbench ab` behind its first pair), 0 = all.
+	// It needs SwapAfter: counts are then those of one whole run.
+	TimedEvents int64
+	Thresholds  []string // limits of the record's metrics; read by package results
+	Limits      []string // how much worse than a baseline a metric may be; read by package compare
 }
 
 // DefaultLoad is the reference case made small: a million A wait, 1 % of the B have a partner.
@@ -81,6 +84,7 @@ func loadLeaves(l *Load) []leaf {
 		countLeaf("load.warm", &l.Warm, 0, maxCount),
 		boolLeaf("load.require_steady", &l.RequireSteady),
 		smallCountLeaf("load.swap_after", &l.SwapAfter, 0, 1<<20),
+		countLeaf("load.timed_events", &l.TimedEvents, 0, maxCount),
 		ratioLeaf("load.match_rate", &l.MatchRate),
 		ratioLeaf("load.duplicates", &l.Duplicates),
 		ratioLeaf("load.late_share", &l.LateShare),
@@ -271,6 +275,9 @@ func (p *Profile) Validate() error {
 			b.fault("load.ages", fmt.Errorf("load.ages: %s is beyond window.before = %s, such a pair does not match",
 				formatDuration(age), formatDuration(p.Join.Window.Before)))
 		}
+	}
+	if p.Load.TimedEvents > 0 && p.Load.SwapAfter == 0 {
+		b.fault("load.timed_events", fmt.Errorf("load.timed_events: a whole run stands for the counts of all, so they must be the same in each: set load.swap_after"))
 	}
 	return asError(append(faults, b.faults...))
 }

@@ -30,6 +30,7 @@ load:
   warm: 2M
   require_steady: true
   swap_after: 4
+  timed_events: 3M
   keys: zipf:0.99
   b_per_a: 3
   a_per_key: 2
@@ -56,7 +57,7 @@ func TestProfile(t *testing.T) {
 	want := Load{Pending: 5e6, ARate: 347.25, BEvents: 10e6, BRate: 100e3, MatchRate: 0.01, Duplicates: 0.05,
 		Disorder: 5 * time.Second, RecordBytes: 1024, KeyBytes: 24, Partitions: 4,
 		Ages: []time.Duration{time.Minute, 2 * time.Hour, 4 * time.Hour}, Batch: 8000, Seed: 1<<64 - 1,
-		Steady: true, Warm: 2e6, RequireSteady: true, SwapAfter: 4, Zipf: 0.99,
+		Steady: true, Warm: 2e6, RequireSteady: true, SwapAfter: 4, TimedEvents: 3e6, Zipf: 0.99,
 		BPerA: 3, APerKey: 2, EndShare: 0.05, MarkShare: 0.3, WrongCounts: 0.1}
 	if !reflect.DeepEqual(p.Load, want) {
 		t.Errorf("got  %+v\nwant %+v", p.Load, want)
@@ -142,6 +143,8 @@ func TestProfileMessages(t *testing.T) {
 		{join + "load: {record_bytes: 0}", `load.record_bytes: 0 is out of range (1 to 67108864)`},
 		{join + "load: {record_bytes: 1kib}", `load.record_bytes: "1kib" is not a size (unknown unit "kib"`},
 		{join + "load: {partitions: 0}", `load.partitions: 0 is out of range (1 to 65536)`},
+		{join + "load: {timed_events: 5k}", `p.yaml:2: load.timed_events: a whole run stands for the counts of all, so they must be the same in each: set load.swap_after`},
+		{join + "load: {timed_events: 5k, swap_after: 2}", ""},
 		{join + "load: {batch: 0}", `load.batch: 0 is out of range (1 to 1048576)`},
 		{join + "load: {ages: [1m, 5]}", `p.yaml:2: load.ages: 5 needs a unit`},
 		{join + "load: {ages: [1m, 5h]}", `p.yaml:2: load.ages: 5h is beyond window.after = 4h, such a pair does not match`},

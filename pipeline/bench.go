@@ -25,7 +25,8 @@ type BenchConfig struct {
 	Duration time.Duration   // of the measured phase, 0 for all of its records
 	Pace     *Pace           // an open loop; nil: a closed one, as fast as it goes
 	Summary  bool
-	// CPUOnly leaves out what times are divided by and held against: the machine's unit, and the generator's ceiling.
+	// CPUOnly leaves out what times are divided by and held against: the machine's unit, and the generator's ceiling. The run ends after the
+	// profile's TimedEvents.
 	CPUOnly  bool
 	Argv     []string
 	Progress *Progress
@@ -107,8 +108,11 @@ func newBench(bc BenchConfig) (*bench, error) {
 	if b.state, err = lockState(bc.Dir, "joinbench run"); err != nil {
 		return nil, err
 	}
-	if bc.limitB > 0 {
-		b.gen.limitB(bc.limitB)
+	if timed := bc.Profile.Load.TimedEvents; bc.CPUOnly && timed > 0 {
+		b.limitB = bc.Profile.Load.Warm + timed
+	}
+	if b.limitB > 0 {
+		b.gen.limitB(b.limitB)
 	}
 	if bc.Engine != nil {
 		return b, nil

@@ -62,7 +62,7 @@ type reading struct {
 
 func newMeter(b *bench, started time.Time, mem *results.MemSampler) *meter {
 	m := &meter{b: b, started: started, mem: mem, phase: "prepare", samples: newSamples(b.resumed), recovering: b.resumed,
-		service: newLatencies(false)}
+		service: newLatencies(false), parts: newCPUParts(b.batchSize())}
 	m.since = m.read(b.state.engine, true)
 	m.begin, m.last, m.samples.last = m.since, m.since, m.since
 	if b.resumed && m.begin.probes > 0 {

@@ -15,24 +15,26 @@ type cpuParts struct {
 
 type cpuPart struct{ ns, probes float64 }
 
-// firstPart is how many B a part begins with, a quarter of the smallest usual batch; mostParts is how many there are before two become
-// one, so that a part of profile gate is a batch: the shorter, the more often one is undisturbed.
-const (
-	firstPart = 256
-	mostParts = 256
-)
+// mostParts is how many there are before two become one, so that a part of profile gate is a batch: the shorter, the more often one is
+// undisturbed.
+const mostParts = 256
+
+// newCPUParts begins with parts of a batch: what is less has no reading of its own.
+func newCPUParts(batch int) cpuParts {
+	return cpuParts{each: batch, list: make([]cpuPart, 0, mostParts)} // once, so that runs allocate the same
+}
 
 // batch books what was asked between two readings, in the parts that it lies in. B whose thread changed are in none.
 func (c *cpuParts) batch(before, now reading) {
 	n := int(now.probes - before.probes)
 	asked := float64(now.askCPU.Probes - before.askCPU.Probes)
 	took := float64(now.askCPU.Time - before.askCPU.Time)
-	for c.at+n > mostParts*c.width() {
+	for c.at+n > mostParts*c.each {
 		c.fold()
 	}
 	for from, end := c.at, c.at+n; from < end; {
-		i := from / c.width()
-		to := min(end, (i+1)*c.width())
+		i := from / c.each
+		to := min(end, (i+1)*c.each)
 		for i >= len(c.list) {
 			c.list = append(c.list, cpuPart{})
 		}
@@ -42,14 +44,6 @@ func (c *cpuParts) batch(before, now reading) {
 		from = to
 	}
 	c.at += n
-}
-
-func (c *cpuParts) width() int {
-	if c.each == 0 {
-		c.each = firstPart
-		c.list = make([]cpuPart, 0, mostParts) // once, so that runs allocate the same
-	}
-	return c.each
 }
 
 // fold makes one part of two.

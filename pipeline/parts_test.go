@@ -10,14 +10,15 @@ import (
 
 // TestCPUParts: whatever batches come, the parts have what was booked, each what was asked in it.
 func TestCPUParts(t *testing.T) {
-	for _, c := range []struct{ batches, size, lost, width, parts int }{
-		{10, 100, 0, 256, 4},        // several batches a part
-		{3, 1000, 0, 256, 12},       // several parts a batch
-		{245, 4096, 0, 4096, 245},   // a batch a part
-		{1001, 4096, 7, 16384, 251}, // and one whose thread changed
-		{1, 5_000_000, 0, 32768, 153},
+	for _, c := range []struct{ batches, size, first, lost, width, parts int }{
+		{10, 100, 256, 0, 256, 4},         // several batches a part
+		{3, 1000, 256, 0, 256, 12},        // several parts a batch
+		{245, 4096, 4096, 0, 4096, 245},   // a batch a part
+		{98, 4096, 4096, 0, 4096, 98},     // which fewer do not change
+		{1001, 4096, 4096, 7, 16384, 251}, // and one whose thread changed
+		{1, 5_000_000, 4096, 0, 32768, 153},
 	} {
-		var p cpuParts
+		p := newCPUParts(c.first)
 		var now reading
 		asked := func(at int) time.Duration { return time.Duration(at) * time.Duration(at) / 100 } // later B take longer
 		total, sum := c.batches*c.size, time.Duration(0)

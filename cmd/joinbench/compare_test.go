@@ -146,6 +146,7 @@ func TestABOfOne(t *testing.T) {
 	p := newPlace(t)
 	t.Setenv("JOINBENCH_LOAD_B_EVENTS", "100k")
 	t.Setenv("JOINBENCH_LOAD_PENDING", "20k")
+	t.Setenv("JOINBENCH_LOAD_TIMED_EVENTS", "30k")
 	o := p.abOfOne("ab", "--budget", "4s", "--seed", "7", "-f", "json")
 	if o.code != 0 && o.code != 5 { // times of such runs are noise, and memory of programs with tests in them too
 		o.want(t, 0)
@@ -171,6 +172,8 @@ func TestABOfOne(t *testing.T) {
 		for i, path := range saved {
 			if rec, err := results.Read(path); err != nil || (rec.Environment.GOMAXPROCS == 1) != (i > 0 || runtime.GOMAXPROCS(0) == 1) || rec.Cost.CPUParts == nil || (rec.Cost.UnitNs == nil) != (i > 0) {
 				t.Errorf("%s: %d processors, unit %v, parts %v, %v", path, rec.Environment.GOMAXPROCS, rec.Cost.UnitNs, rec.Cost.CPUParts, err)
+			} else if want := map[bool]int64{false: 200e3, true: 130e3}[i > 0]; rec.Join.B.Read != want { // 100 k to warm up
+				t.Errorf("%s: %d B, want %d", path, rec.Join.B.Read, want)
 			}
 		}
 	}
