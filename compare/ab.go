@@ -2,16 +2,11 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"joinbench/results"
@@ -21,11 +16,14 @@ import (
 type AB struct {
 	// Names are those of the base and of the build in question.
 	Names [2]string
-	// Command is a run of one of them (0: the base) that leaves its record at out; first says that it is of the first pair.
-	Command func(side int, out string, first bool) *exec.Cmd
+	// Command is a run of one of them (0: the base) that leaves its record at out, of the pair of a number from 1 on.
+	Command func(side int, out string, pair int) *exec.Cmd
 	// Apart says that the others are cut down to what time is judged by, and the first pair is not. Allocations are judged by it, and time is not: with one
 	// processor what is allocated depends on which goroutine comes first, and with all it does not.
-	Apart   bool
+	Apart bool
+	// Slice is how long one of a pair runs while the other one stands still, in turn until both have ended; 0: one after the other. Not in
+	// the first pair.
+	Slice   time.Duration
 	Dir     string // where records go; it exists
 	Metric  string // that decides, a metric's path (see Decides)
 	Budget  time.Duration
@@ -34,9 +32,6 @@ type AB struct {
 	// Progress is told of each pair; nil for none.
 	Progress func(p *Pairs)
 }
-
-// patience is how long a run has to end after it was interrupted.
-const patience = 10 * time.Second
 
 // Run lets pairs of runs go until the question is decided, the budget is spent or ctx ends. A comparison comes with every
 // error that is no *BaseError, if there was a whole pair: of what there is. The caller owns it.
@@ -106,7 +101,11 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 
 // askClock judges the clock's time too, of the runs by which CPU time was judged.
 func (ab *AB) askClock(c *Comparison, recs [2][]*results.Record) error {
-	r, err := ab.rule(recs[0][0], clockMetric, Override{clockMetric, Limit{Ratio: clockLimit}})
+	metric := clockMetric
+	if ab.Slice > 0 {
+		metric = slicedMetric
+	}
+	r, err := ab.rule(recs[0][0], metric, Override{metric, Limit{Ratio: clockLimit}})
 	if err != nil {
 		return err
 	}
@@ -159,46 +158,39 @@ func (ab *AB) settled(recs [2][]*results.Record) (bool, error) {
 	return false, nil
 }
 
-// pair runs one of each, in the order that first says.
+// pair runs one of each, in the order that first says: one after the other, or by turns at the same time.
 func (ab *AB) pair(ctx context.Context, n, first int) (pair [2]*results.Record, err error) {
+	together := ab.Slice > 0 && n > 1
+	var runs []*run // that have not told yet
+	tell := func() error {
+		for ; len(runs) > 0; runs = runs[1:] {
+			if pair[runs[0].side], err = runs[0].record(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	defer func() {
+		for _, r := range runs {
+			r.stop()
+		}
+	}()
 	for _, side := range []int{first, 1 - first} {
 		out := filepath.Join(ab.Dir, fmt.Sprintf("%s-%03d.json", []string{"a", "b"}[side], n))
-		if pair[side], err = ab.run(ctx, ab.Command(side, out, n == 1), side, out); err != nil {
+		r, err := ab.start(ab.Command(side, out, n), side, out)
+		if err != nil {
+			return pair, err
+		}
+		if runs = append(runs, r); together {
+			continue
+		}
+		if err := tell(); err != nil {
 			return pair, err
 		}
 	}
-	return pair, nil
-}
-
-func (ab *AB) run(ctx context.Context, cmd *exec.Cmd, side int, out string) (*results.Record, error) {
-	if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) { // what another comparison left is not this run's
-		return nil, err
+	if together {
+		takeTurns(ctx, [2]*run(runs), ab.Slice)
 	}
-	var said strings.Builder
-	cmd.Stderr = &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals of the terminal are for us
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", ab.Names[side], err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	var err error
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		_ = cmd.Process.Signal(os.Interrupt)
-		late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		<-ended
-		late.Stop()
-		return nil, ctx.Err()
-	}
-	rec, readErr := results.Read(out)
-	if readErr != nil {
-		if err == nil {
-			err = readErr
-		}
-		return nil, fmt.Errorf("%s left no record: %w: %s", ab.Names[side], err, strings.Join(strings.Fields(said.String()), " "))
-	}
-	rec.Run.Label = []string{"A", "B"}[side] // so that two builds of one commit are two
-	return rec, nil
+	err = tell() // fills pair
+	return pair, err
 }

@@ -26,7 +26,7 @@ func turns(t *testing.T, base, fresh *results.Record) *AB {
 		}
 	}
 	return &AB{Names: [2]string{"old", "new"}, Dir: t.TempDir(), Metric: "cost.cpu_ns_per_b", Budget: time.Minute, Seed: 1,
-		Command: func(side int, out string, _ bool) *exec.Cmd { return exec.Command("cp", paths[side], out) }}
+		Command: func(side int, out string, _ int) *exec.Cmd { return exec.Command("cp", paths[side], out) }}
 }
 
 // TestTurns: how a comparison of two programs ends, and after how many pairs.
@@ -37,11 +37,11 @@ func TestTurns(t *testing.T) {
 		pairs   int
 		code    int
 	}{
-		"equal":       {func(*results.Record) {}, Pass, 10, 0},
-		"slower":      {slower(1.2), Regression, 10, 5},
-		"faster":      {slower(0.8), Improvement, 10, 0},
+		"equal":       {func(*results.Record) {}, Pass, 8, 0},
+		"slower":      {slower(1.2), Regression, 8, 5},
+		"faster":      {slower(0.8), Improvement, 8, 0},
 		"a lookup":    {func(r *results.Record) { r.Join.Lookups++ }, Regression, 0, 5},
-		"allocations": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, Regression, 10, 5},
+		"allocations": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, Regression, 8, 5},
 		"wrong": {func(r *results.Record) {
 			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
 		}, "incorrect", 0, 4},
@@ -111,9 +111,9 @@ func TestTurnsOrder(t *testing.T) {
 		ab.Seed = seed
 		var sides []int
 		run := ab.Command
-		ab.Command = func(side int, out string, first bool) *exec.Cmd {
+		ab.Command = func(side int, out string, pair int) *exec.Cmd {
 			sides = append(sides, side)
-			return run(side, out, first)
+			return run(side, out, pair)
 		}
 		if _, err := ab.Run(context.Background()); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestTurnsOrder(t *testing.T) {
 // TestTurnsThatFail: a program without a record, a base that was wrong, an end from outside, a budget for one pair.
 func TestTurnsThatFail(t *testing.T) {
 	ab := turns(t, aRun(t), aRun(t))
-	ab.Command = func(int, string, bool) *exec.Cmd { return exec.Command("sh", "-c", "echo no space >&2; exit 1") }
+	ab.Command = func(int, string, int) *exec.Cmd { return exec.Command("sh", "-c", "echo no space >&2; exit 1") }
 	if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("%v, %v", c, err)
 	}
@@ -169,11 +169,11 @@ func TestTurnsThatFail(t *testing.T) {
 func apart(wide, narrow *AB) *AB {
 	narrow.Apart = true
 	later := narrow.Command
-	narrow.Command = func(side int, out string, first bool) *exec.Cmd {
-		if first {
-			return wide.Command(side, out, first)
+	narrow.Command = func(side int, out string, pair int) *exec.Cmd {
+		if pair == 1 {
+			return wide.Command(side, out, pair)
 		}
-		return later(side, out, first)
+		return later(side, out, pair)
 	}
 	return narrow
 }
@@ -202,7 +202,7 @@ func TestTurnsApart(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got.Verdict != c.verdict || c.verdict == Pass && (len(got.Candidates[0].Pairs.Logs) != 10 || len(got.Base.Runs) != 11) {
+		if got.Verdict != c.verdict || c.verdict == Pass && (len(got.Candidates[0].Pairs.Logs) != 8 || len(got.Base.Runs) != 9) {
 			t.Errorf("%s: %s, %d pairs: %v", name, got.Verdict, len(got.Candidates[0].Pairs.Logs), got.Reasons)
 		}
 	}

@@ -3,6 +3,9 @@ package compare
 // clockMetric is what sees a build that waits: for a lock, a helper, a disk, or because it sleeps. CPU time does not.
 const clockMetric = "cost.ns_per_b"
 
+// slicedMetric is the same of runs that stand still now and then, without the batches in which they did.
+const slicedMetric = "cost.cpu_parts.clock_ns_per_b"
+
 const (
 	// clockLimit is how much longer a B may take by the clock where CPU time decides. The clock's time of a run of profile gate varies by a
 	// tenth and more, and a part of it is waiting for helpers whatever the build does, so this is a coarse question; it is there because a

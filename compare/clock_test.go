@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"joinbench/results"
 )
@@ -16,7 +17,7 @@ func varied(t *testing.T, record func(side, run int) *results.Record) *AB {
 	t.Helper()
 	ab, dir := turns(t, aRun(t), aRun(t)), t.TempDir()
 	var runs [2]int
-	ab.Command = func(side int, out string, _ bool) *exec.Cmd {
+	ab.Command = func(side int, out string, _ int) *exec.Cmd {
 		path := filepath.Join(dir, filepath.Base(out))
 		if err := results.Write(path, record(side, runs[side])); err != nil {
 			t.Fatal(err)
@@ -49,7 +50,7 @@ func TestTurnsWithNoisyMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := got.Candidates[0].Pairs; p.Verdict != Pass || len(p.Logs) != 10 {
+	if p := got.Candidates[0].Pairs; p.Verdict != Pass || len(p.Logs) != 8 {
 		t.Errorf("%s after %d pairs: %v", p.Verdict, len(p.Logs), got.Reasons)
 	}
 }
@@ -61,7 +62,7 @@ func TestTurnsByClock(t *testing.T) {
 		limit       string
 		whole, of   string // verdicts
 	}{
-		"equal":           {[]float64{70, 75, 80}, []float64{80, 75, 70}, "", Pass, Pass},
+		"equal":           {[]float64{72, 75, 78}, []float64{78, 75, 72}, "", Pass, Pass},
 		"waits":           {[]float64{70, 75, 80}, []float64{91, 98, 104}, "", Regression, Regression},
 		"waits a little":  {[]float64{70, 71, 72}, []float64{73, 74, 75}, "", Pass, Pass},
 		"waits less":      {[]float64{91, 98, 104}, []float64{70, 75, 80}, "", Improvement, Improvement},
@@ -122,5 +123,27 @@ func TestTurnsByClockAlone(t *testing.T) {
 	ab.Metric = clockMetric
 	if m := byClock(ab); m.Verdict != Pass || !m.Unit {
 		t.Errorf("where it decides: %+v", m)
+	}
+}
+
+// TestTurnsByClockSliced: runs that stand still now and then are judged by what their batches took.
+func TestTurnsByClockSliced(t *testing.T) {
+	ab := varied(t, func(side, run int) *results.Record {
+		rec := aRun(t)
+		rec.Cost.CPUNsPerB, rec.Cost.NsPerB = new(30.0), new(float64(100+900*side)) // so it stood still
+		rec.Cost.CPUParts = &results.CPUParts{Probes: 4096, NsPerB: []*float64{new(30.0)}, ClockNsPerB: new([]float64{35, 50}[side])}
+		return rec
+	})
+	ab.Slice = time.Millisecond
+	got, err := ab.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for _, m := range got.Candidates[0].Metrics {
+		seen[m.Metric] = m.Verdict
+	}
+	if _, ok := seen[clockMetric]; ok || seen[slicedMetric] != Regression || seen[PartsMetric] != Pass || got.Verdict != Regression {
+		t.Errorf("%s: %v", got.Verdict, seen)
 	}
 }

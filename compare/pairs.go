@@ -33,7 +33,6 @@ type Pairs struct {
 	Alpha   float64   `json:"alpha"` // of each direction
 	Logs    []float64 `json:"logs"`  // of the metric's ratio in each pair
 	Parts   int       `json:"parts"` // of which each run has a figure of its own; 0: the pairs are tested by their logs
-	By      string    `json:"by"`    // what stands for a build's runs in each part, least or median; "" without parts
 	Looks   int       `json:"looks"`
 	Ratio   *float64  `json:"ratio"` // new to base: of the pairs' the median, of the parts' the trimmed mean
 	Low     *float64  `json:"ratio_low"`
@@ -52,14 +51,9 @@ type Pairs struct {
 	last   *test      // what the last look asked
 }
 
-// minPairs is from how many pairs on a look is worth its share of the error: fewer cannot be that sure. Of five pairs there are 252 ways
-// to give their runs to two builds, and a sign test needs eight heads in a row.
-func (p *Pairs) minPairs() int {
-	if p.Parts > 0 {
-		return 5
-	}
-	return 8
-}
+// minPairs is from how many pairs on a look is worth its share of the error: fewer cannot be that sure. Eight pairs can change places in
+// 256 ways, and a sign test needs eight heads in a row.
+const minPairs = 8
 
 // PartsMetric is the metric that records know part by part. It is best measured in runs with one processor.
 const PartsMetric = "cost.cpu_ns_per_b"
@@ -90,11 +84,11 @@ func (p *Pairs) Add(base, fresh *results.Record) error {
 	return nil
 }
 
-// Due says whether the pairs so far are worth a look: 5, 7, 10, 15, 22, 33 … with parts, without from 10 on. Looks cost error, and a pair more rarely decides.
+// Due says whether the pairs so far are worth a look: 8, 12, 18, 27, 40 … Looks cost error, and a pair more rarely decides.
 func (p *Pairs) Due() bool {
-	for n := 5; n <= len(p.Logs); n = n * 3 / 2 {
+	for n := minPairs; n <= len(p.Logs); n = n * 3 / 2 {
 		if n == len(p.Logs) {
-			return n >= p.minPairs()
+			return true
 		}
 	}
 	return false
@@ -110,7 +104,6 @@ func (p *Pairs) Look() bool {
 	share := p.share(p.Looks)
 	t := p.test(share)
 	p.last = t
-	p.By = t.by
 	mid := t.middle
 	p.Level = 1 - 2*share
 	p.Ratio, p.Low, p.High = results.Known(math.Exp(p.turned(mid))), nil, nil
@@ -125,16 +118,16 @@ func (p *Pairs) Look() bool {
 		p.Verdict = Improvement
 	case mid > -limit && t.below(limit) < share:
 		p.Verdict = Pass
-	case n < p.minPairs():
-		p.Reason = fmt.Sprintf("%d pairs, and %d are the least that can tell", n, p.minPairs())
+	case n < minPairs:
+		p.Reason = fmt.Sprintf("%d pairs, and %d are the least that can tell", n, minPairs)
 	default:
 		p.Reason = "the pairs differ too much among themselves to tell"
 	}
 	return p.Verdict != Inconclusive
 }
 
-// share is that of a look: a fifth of Alpha for each of the first four, then half of the one before. A fifth is what five pairs can just be
-// that sure of, if no run of either build lies among the other's; of ten pairs three disturbed runs do not matter.
+// share is that of a look: a fifth of Alpha for each of the first four, then half of the one before. A fifth is what eight pairs can just be
+// that sure of, if no way to change their places gives as much.
 func (p *Pairs) share(look int) float64 { return p.Alpha / 5 / math.Exp2(float64(max(0, look-4))) }
 
 // turned turns a logarithm round where more is better: so that above 0 is worse, and back.
@@ -149,7 +142,6 @@ func (p *Pairs) turned(log float64) float64 {
 // and interval bounds the middle with that chance at either end, as far as so few pairs can.
 type test struct {
 	middle   float64
-	by       string
 	chances  func(shift float64) (above, below float64)
 	interval func(share float64) (low, high float64)
 }
@@ -167,7 +159,7 @@ func (p *Pairs) test(share float64) *test {
 	const finer = 5 // the least chance of drawn ways is a fifth of what decides
 	ways := p.parts.ways(p.random, int(math.Ceil(finer/share)))
 	plain := p.parts.ask(ways, 0)
-	t := &test{middle: plain.ratio, by: plain.by.String()}
+	t := &test{middle: plain.ratio}
 	t.chances = func(shift float64) (float64, float64) {
 		o := plain
 		if shift != 0 {
@@ -302,8 +294,8 @@ func (p *Pairs) text(w *strings.Builder) {
 	if p.Ratio != nil && p.Low != nil && p.High != nil {
 		fmt.Fprintf(w, "\n  %s, between %s and %s with a confidence of %.1f %%, p = %.2g, limit %s", percent(*p.Ratio), percent(*p.Low), percent(*p.High), 100*p.Level, *p.P, percent(1+p.Limit))
 	}
-	if p.By != "" {
-		fmt.Fprintf(w, "\n  by the %s of the runs in each of %d parts", p.By, p.Parts)
+	if p.Parts > 0 {
+		fmt.Fprintf(w, "\n  by how the two of a pair differ in each of %d parts", p.Parts)
 	}
 	fmt.Fprintf(w, "\n  %d pairs, %d looks, %s, seed %d\n", len(p.Logs), p.Looks, results.Nanoseconds(float64(p.TookNs)), p.Seed)
 	if p.NeedNs != nil {

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"joinbench/core"
 	"joinbench/results"
 )
@@ -11,6 +13,8 @@ type cpuParts struct {
 	each int // B of a part
 	at   int // B so far
 	list []cpuPart
+
+	clock []float64 // ns a B of each batch
 }
 
 type cpuPart struct{ ns, probes float64 }
@@ -19,9 +23,12 @@ type cpuPart struct{ ns, probes float64 }
 // undisturbed.
 const mostParts = 256
 
+// mostClock is how many batches are timed by the clock: those of a run that `joinbench ab` asks for time.
+const mostClock = 4096
+
 // newCPUParts begins with parts of a batch: what is less has no reading of its own.
 func newCPUParts(batch int) cpuParts {
-	return cpuParts{each: batch, list: make([]cpuPart, 0, mostParts)} // once, so that runs allocate the same
+	return cpuParts{each: batch, list: make([]cpuPart, 0, mostParts), clock: make([]float64, 0, mostClock)} // once, so that runs allocate the same
 }
 
 // batch books what was asked between two readings, in the parts that it lies in. B whose thread changed are in none.
@@ -29,6 +36,9 @@ func (c *cpuParts) batch(before, now reading) {
 	n := int(now.probes - before.probes)
 	asked := float64(now.askCPU.Probes - before.askCPU.Probes)
 	took := float64(now.askCPU.Time - before.askCPU.Time)
+	if n > 0 && len(c.clock) < mostClock {
+		c.clock = append(c.clock, float64(now.onB-before.onB)/float64(n))
+	}
 	for c.at+n > mostParts*c.each {
 		c.fold()
 	}
@@ -69,5 +79,16 @@ func (c *cpuParts) record(all core.AskCPU) *results.CPUParts {
 	for i, p := range c.list {
 		out.NsPerB[i] = ratio(p.ns, p.probes)
 	}
+	out.ClockNsPerB = usual(c.clock)
 	return out
+}
+
+// usual is the mean without a tenth at either end, nil of nothing.
+func usual(v []float64) *float64 {
+	v = slices.Sorted(slices.Values(v))
+	cut, sum := len(v)/10, 0.0
+	for _, x := range v[cut : len(v)-cut] {
+		sum += x
+	}
+	return ratio(sum, float64(len(v)-2*cut))
 }

@@ -50,6 +50,21 @@ func TestCPUParts(t *testing.T) {
 			t.Errorf("%+v: %v ns of %v, %v B of %d", c, ns, sum, probes, now.askCPU.Probes)
 		}
 	}
+	// By the clock a batch in which the process stood still does not count.
+	p, now := newCPUParts(4096), reading{}
+	for i := range 40 {
+		before := now
+		now.probes += 4096
+		now.askCPU.Probes, now.askCPU.Time = now.probes, now.askCPU.Time+4096*30
+		now.onB += 4096 * 35
+		if i%20 == 7 {
+			now.onB += 5 * time.Millisecond
+		}
+		p.batch(before, now)
+	}
+	if got := p.record(now.askCPU).ClockNsPerB; got == nil || math.Abs(*got-35) > 0.01 {
+		t.Errorf("by the clock %v", got)
+	}
 	if new(cpuParts).record(core.AskCPU{}) != nil {
 		t.Error("parts without a clock")
 	}

@@ -153,6 +153,9 @@ type Cost struct {
 type CPUParts struct {
 	Probes int64      `json:"probes"`
 	NsPerB []*float64 `json:"ns_per_b"`
+	// ClockNsPerB is what a B took by the clock, the mean over the batches without a tenth at either end: so it is known of a run that is stopped
+	// and goes on now and then.
+	ClockNsPerB *float64 `json:"clock_ns_per_b"`
 }
 
 // Interval is one sample of the run; rates are over the time since the sample before. TNs counts from the start of the run.

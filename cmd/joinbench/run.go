@@ -32,6 +32,7 @@ type runFlags struct {
 	seed                                                                    string
 	duration                                                                time.Duration
 	cpuOnly                                                                 bool
+	pin                                                                     int
 	resume, printConfig, json, strict                                       bool
 	arms, arm                                                               string
 	kafka, bare, compression                                                string
@@ -90,7 +91,8 @@ func newRun(s streams) *cobra.Command {
 	fl.StringVar(&f.arm, "arm", "", "")
 	fl.StringVar(&f.bare, "bare", "", "")
 	fl.BoolVar(&f.cpuOnly, "cpu-only", false, "")
-	for _, own := range []string{"arm", "bare", "cpu-only"} { // how this program calls itself
+	fl.IntVar(&f.pin, "pin", -1, "")
+	for _, own := range []string{"arm", "bare", "cpu-only", "pin"} { // how this program calls itself
 		_ = fl.MarkHidden(own) // it is there
 	}
 	return cmd
@@ -102,6 +104,11 @@ func runBench(cmd *cobra.Command, f *runFlags, s streams) error {
 	}
 	if f.bare != "" {
 		return runBare(cmd.Context(), f.bare)
+	}
+	if f.pin >= 0 {
+		if err := pin(f.pin); err != nil {
+			return fmt.Errorf("--pin %d: %w", f.pin, err)
+		}
 	}
 	profile, name, err := benchProfile(f)
 	if err != nil {
