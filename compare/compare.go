@@ -137,9 +137,6 @@ func (b *Build) widest() *Build {
 	return &wide
 }
 
-// allocBytes, of short runs, depends on when what was allocated once falls, and differs by 15 % among medians of equal builds.
-const allocBytes = "cost.alloc_bytes_per_probe"
-
 // first is the build's first run.
 func (b *Build) first() *Build {
 	one := *b
@@ -196,7 +193,7 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 	for _, r := range rules {
 		base, b := base, &b
 		switch {
-		case opt.Short && (r.Class == Count || r.Class == Allocs || r.Metric.String() == allocBytes):
+		case opt.Short && r.counted():
 			base, b = base.first(), b.first()
 		case r.Class == Allocs:
 			base, b = base.widest(), b.widest()

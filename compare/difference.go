@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"joinbench/results"
 )
 
 // differences are, part by part, those of the logarithms of the two runs of each pair that knows the part, the nearest to 0 first.
@@ -41,7 +43,7 @@ func (d differences) ratio() float64 {
 			medians = append(medians, median(by))
 		}
 	}
-	return trimmed(medians)
+	return results.TrimmedMean(medians)
 }
 
 // ranks are Wilcoxon's signed ranks (Biometrics Bulletin 1, 1945) of each pair, summed up over the parts, all of which count as much: how

@@ -158,15 +158,8 @@ func (p *Pairs) test(share float64) *test {
 	}
 	const finer = 5 // the least chance of drawn ways is a fifth of what decides
 	ways := p.parts.ways(p.random, int(math.Ceil(finer/share)))
-	plain := p.parts.ask(ways, 0)
-	t := &test{middle: plain.ratio}
-	t.chances = func(shift float64) (float64, float64) {
-		o := plain
-		if shift != 0 {
-			o = p.parts.ask(ways, shift)
-		}
-		return o.above, o.below
-	}
+	t := &test{middle: p.parts.differences(0).ratio()}
+	t.chances = func(shift float64) (float64, float64) { return p.parts.ask(ways, shift) }
 	t.interval = t.search
 	return t
 }

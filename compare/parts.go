@@ -3,7 +3,6 @@ package compare
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"joinbench/results"
 )
@@ -21,9 +20,6 @@ import (
 type parts struct {
 	base, fresh [][]float64 // by run; +Inf where a run does not know a part
 }
-
-// trim is the share of parts at either end that the mean leaves out.
-const trim = 0.1
 
 // mostWays is up to how many ways all are gone through: those of twelve pairs.
 const mostWays = 4096
@@ -52,65 +48,48 @@ func logsOf(c *results.CPUParts) []float64 {
 
 // ways are those in which pairs may have changed places (true). The first is the real one: none has.
 func (p *parts) ways(rng *rand.Rand, atLeast int) (out [][]bool) {
-	n := len(p.base)
-	all := n < 63 && 1<<n <= mostWays
-	for w := 0; all && w < 1<<n || !all && w <= max(atLeast, mostWays); w++ {
-		way := make([]bool, n)
-		for i := range way {
-			if all {
-				way[i] = w>>i&1 == 1
-			} else {
-				way[i] = w > 0 && rng.IntN(2) == 1
+	n, drawn := len(p.base), 1+max(atLeast, mostWays)
+	if n < 63 && 1<<n <= mostWays {
+		drawn = 0
+		for w := range 1 << n {
+			out = append(out, make([]bool, n))
+			for i := range n {
+				out[w][i] = w>>i&1 == 1
 			}
 		}
-		out = append(out, way)
+	}
+	for w := range drawn {
+		out = append(out, make([]bool, n))
+		for i := range n {
+			out[w][i] = w > 0 && rng.IntN(2) == 1
+		}
 	}
 	return out
 }
 
-// trimmed is the mean without a share at either end. It sorts them.
-func trimmed(logs []float64) float64 {
-	slices.Sort(logs)
-	cut := int(trim * float64(len(logs)))
-	sum := 0.0
-	for _, d := range logs[cut : len(logs)-cut] {
-		sum += d
-	}
-	return sum / float64(len(logs)-2*cut)
-}
-
-// outcome is what the ways say with some shift.
-type outcome struct {
-	ratio        float64
-	above, below float64 // how likely a ratio as high, and as low, is, were the fresh build exp(shift) times the base
-}
-
-// ask says how likely what the pairs say is, over the ways in which they can have changed places.
-func (p *parts) ask(ways [][]bool, shift float64) outcome {
-	d := p.differences(shift)
-	out, ranks := outcome{ratio: d.ratio()}, d.ranks(len(p.base))
-	const same = 1e-9 // of sums in another order
-	real := 0.0
-	for i, way := range ways {
-		sum := 0.0
+// ask says how likely it is that the pairs speak as much for a fresh build that takes more than exp(shift) times the base, and for one that
+// takes less, were it just that: over the ways in which they can have changed places.
+func (p *parts) ask(ways [][]bool, shift float64) (above, below float64) {
+	ranks := p.differences(shift).ranks(len(p.base))
+	sum := func(way []bool) (sum float64) {
 		for pair, rank := range ranks {
 			if way[pair] {
-				sum -= rank
-			} else {
-				sum += rank
+				rank = -rank
 			}
+			sum += rank
 		}
-		if i == 0 {
-			real = sum
+		return sum
+	}
+	const same = 1e-9 // of sums in another order
+	real := sum(ways[0])
+	for _, way := range ways {
+		s := sum(way)
+		if s >= real-same {
+			above++
 		}
-		if sum >= real-same {
-			out.above++
-		}
-		if sum <= real+same {
-			out.below++
+		if s <= real+same {
+			below++
 		}
 	}
-	out.above /= float64(len(ways))
-	out.below /= float64(len(ways))
-	return out
+	return above / float64(len(ways)), below / float64(len(ways))
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -59,8 +60,9 @@ func TestTakeTurns(t *testing.T) {
 	cancel()
 	<-done
 	for i, r := range runs {
-		if r.stop(); r.err == nil || state(t, os.Getpid()) == "T" {
-			t.Errorf("run %d: %v", i, r.err)
+		r.stop() // one that still stood would not see it, and be killed in the end
+		if s := r.cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGINT {
+			t.Errorf("run %d ended by %v", i, s.Signal())
 		}
 	}
 }
@@ -68,15 +70,42 @@ func TestTakeTurns(t *testing.T) {
 // TestTakeTurnsToTheEnd: both come to their end, the second one behind the first too.
 func TestTakeTurnsToTheEnd(t *testing.T) {
 	runs := started(t, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
-	takeTurns(context.Background(), runs, time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	takeTurns(ctx, runs, time.Millisecond)
 	for i, r := range runs {
 		select {
 		case <-r.ended:
-		case <-time.After(time.Minute):
+		case <-ctx.Done():
 			t.Fatalf("run %d stands still", i)
 		}
 		if r.err != nil {
 			t.Errorf("run %d: %v", i, r.err)
+		}
+	}
+}
+
+// TestTurnsTogether: behind the first pair, where there are slices, the two of a pair run at the same time: each waits for the other's sign.
+func TestTurnsTogether(t *testing.T) {
+	for _, c := range []struct {
+		slice time.Duration
+		runs  int // of either that left a record
+	}{{time.Millisecond, 9}, {0, 1}} {
+		ab := turns(t, aRun(t), aRun(t))
+		ab.Slice, ab.Apart = c.slice, true
+		copies := ab.Command
+		ab.Command = func(side int, out string, pair int) *exec.Cmd {
+			cmd := copies(side, out, pair)
+			if pair == 1 {
+				return cmd
+			}
+			sign := func(side int) string { return filepath.Join(ab.Dir, fmt.Sprint("sign", pair, "-", side)) }
+			return exec.Command("sh", "-c", `touch "$0"; for i in 1 2 3 4 5 6 7 8 9 10; do test -e "$1" && exec cp "$2" "$3"; sleep 0.1; done; exit 1`,
+				sign(side), sign(1-side), cmd.Args[1], out)
+		}
+		got, err := ab.Run(context.Background())
+		if (err == nil) != (c.runs > 1) || got == nil || len(got.Base.Runs) != c.runs {
+			t.Errorf("slices of %v: %v, %+v", c.slice, err, got)
 		}
 	}
 }

@@ -153,8 +153,8 @@ type Cost struct {
 type CPUParts struct {
 	Probes int64      `json:"probes"`
 	NsPerB []*float64 `json:"ns_per_b"`
-	// ClockNsPerB is what a B took by the clock, the mean over the batches without a tenth at either end: so it is known of a run that is stopped
-	// and goes on now and then.
+	// ClockNsPerB is what a B took by the clock, the mean over the parts without a tenth at either end: so it is known of a run that is stopped
+	// and goes on now and then, if parts are short.
 	ClockNsPerB *float64 `json:"clock_ns_per_b"`
 }
 

@@ -3,6 +3,7 @@ package results
 import (
 	"math"
 	"reflect"
+	"slices"
 )
 
 // z95 is the standard normal quantile of a two-sided 95 % interval; z999 that of 99.9 %.
@@ -22,6 +23,16 @@ func RatioF(num, den float64) *float64 {
 		return nil
 	}
 	return Known(num / den)
+}
+
+// TrimmedMean is the mean of what is left when a tenth of the values at either end is left out, NaN of nothing. The values stay as they are.
+func TrimmedMean(values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
+	cut, sum := len(values)/10, 0.0
+	for _, v := range values[cut : len(values)-cut] {
+		sum += v
+	}
+	return sum / float64(len(values)-2*cut)
 }
 
 // Known is a pointer to v, or nil when v is NaN or infinite: the way a measured float enters a record.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +160,9 @@ func TestABOfOne(t *testing.T) {
 	if pairs == nil || pairs.Seed != 7 || len(pairs.Logs) == 0 || !strings.Contains(o.err, "seed 7") {
 		t.Fatalf("pairs %+v; %s", pairs, o.err)
 	}
+	if !slices.ContainsFunc(c.Candidates[0].Metrics, func(m compare.Result) bool { return m.Metric == "cost.cpu_parts.clock_ns_per_b" }) {
+		t.Error("the clock was not asked, or that of runs that never stand still")
+	}
 	for _, m := range c.Candidates[0].Metrics {
 		if m.Class == compare.Count && m.Verdict != compare.Pass {
 			t.Errorf("%s: %s %s", m.Metric, m.Verdict, m.Reason)
@@ -205,6 +209,8 @@ func TestABProcs(t *testing.T) {
 		for i, path := range []string{saved[0], saved[len(saved)-1]} {
 			if rec, err := results.Read(path); err != nil || rec.Environment.GOMAXPROCS != c.want[i] {
 				t.Errorf("%q: %d processors in %s, want %d; %v", c.args, rec.Environment.GOMAXPROCS, path, c.want[i], err)
+			} else if pinned := slices.Contains(rec.Run.Argv, "--pin"); pinned != (c.args == "" && i == 1) { // the two that take turns on one
+				t.Errorf("%q: %s was started by %v", c.args, path, rec.Run.Argv)
 			}
 		}
 	}
