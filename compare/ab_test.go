@@ -224,6 +224,7 @@ func TestTurnsShort(t *testing.T) {
 		"a lookup less": {func(r *results.Record) { r.Join.Lookups-- }, func(*results.Record) {}, Improvement, "join.lookups"},
 		"a match less":  {func(r *results.Record) { r.Join.Matches-- }, func(*results.Record) {}, Regression, "join.matches"},
 		"an allocation": {func(r *results.Record) { *r.Cost.AllocsPerProbe += 1.0 / 4096 }, func(*results.Record) {}, Regression, "cost.allocs_per_probe"},
+		"bytes":         {func(*results.Record) {}, func(r *results.Record) { *r.Cost.AllocBytesPerProbe *= 2 }, Pass, "cost.alloc_bytes_per_probe"},
 		"slower":        {func(*results.Record) {}, slower(1.2), Regression, PartsMetric},
 		"wrong later": {func(*results.Record) {}, func(r *results.Record) {
 			r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}

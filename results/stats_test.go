@@ -3,6 +3,7 @@ package results
 import (
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -116,5 +117,19 @@ func TestFigures(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
 		}
+	}
+}
+
+func TestTrimmedMean(t *testing.T) {
+	given := []float64{1e9, 3, 1, 2, 4, 5, 6, 7, 8, -1e9}
+	values := slices.Clone(given)
+	if got := TrimmedMean(values); got != 4.5 || !slices.Equal(values, given) {
+		t.Errorf("%v of %v", got, values)
+	}
+	if got := TrimmedMean([]float64{1, 2, 6}); got != 3 { // a tenth of three is none
+		t.Error(got)
+	}
+	if got := TrimmedMean(nil); !math.IsNaN(got) {
+		t.Error(got)
 	}
 }
