@@ -67,6 +67,9 @@ func (s *modelStore) open(store Backend) {
 }
 
 func (s *modelStore) queue(job func() error) {
+	if s.queued == cap(s.jobErr) { // the helper would wait for somebody to take its errors
+		s.drain()
+	}
 	s.queued++
 	s.jobs <- job
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"joinbench/internal/procgroup"
 	"joinbench/results"
 )
 
@@ -34,7 +35,7 @@ func (ab *AB) start(cmd *exec.Cmd, side int, out string) (*run, error) {
 	}
 	r := &run{name: ab.Names[side], side: side, out: out, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stderr = &r.said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals of the terminal are for us
+	cmd.SysProcAttr = procgroup.New(syscall.SIGKILL) // signals of the terminal are for us; no run, still or not, outlives us
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.name, err)
 	}
@@ -45,8 +46,7 @@ func (ab *AB) start(cmd *exec.Cmd, side int, out string) (*run, error) {
 	return r, nil
 }
 
-// takeTurns lets one of two runs go on while the other stands still, in turn, until one has ended or ctx does. Both go on then. What stands
-// still when this process is killed gets a SIGHUP from the system, as the rest of its group is gone, and ends.
+// takeTurns lets one of two runs go on while the other stands still, in turn, until one has ended or ctx does. Both go on then.
 func takeTurns(ctx context.Context, runs [2]*run, slice time.Duration) {
 	defer func() {
 		for _, r := range runs {

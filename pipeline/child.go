@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"joinbench/internal/procgroup"
 )
 
 // childProc is a process of this program that tells how it goes, line by line, in its file 3.
@@ -33,8 +35,7 @@ func startChild(name string, cmd *exec.Cmd, line func([]byte)) (*childProc, erro
 	}
 	c := &childProc{name: name, cmd: cmd, ended: make(chan struct{})}
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{w}, &c.said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithParent(cmd.SysProcAttr)
+	cmd.SysProcAttr = procgroup.New(syscall.SIGTERM)
 	err = cmd.Start()
 	_ = w.Close() // the child has its own
 	if err != nil {

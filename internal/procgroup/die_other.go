@@ -1,8 +1,8 @@
 //go:build unix && !linux
 
-package pipeline
+package procgroup
 
 import "syscall"
 
 // dieWithParent does nothing: this system does not tell children that their parent is gone.
-func dieWithParent(*syscall.SysProcAttr) {}
+func dieWithParent(*syscall.SysProcAttr, syscall.Signal) {}
