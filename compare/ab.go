@@ -45,16 +45,14 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 			return nil, failed
 		}
 		pairs.End(time.Since(started))
-		opt := ab.Options
-		opt.SkipTime = true
-		c, err := Records(recs[0], recs[1], opt)
+		c, err := ab.judge(recs)
 		if err != nil {
 			if failed == nil { // else it is the same, or came before
 				failed = err
 			}
 			return nil, failed
 		}
-		c.Decided(pairs, opt.Strict)
+		c.Decided(pairs, ab.Options.Strict)
 		if ab.Metric == PartsMetric && pairs.Looks > 0 {
 			if err := ab.askClock(c, recs); err != nil && failed == nil {
 				failed = err
@@ -72,11 +70,11 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 			if err != nil {
 				return nil, err
 			}
-			pairs = NewPairs(rule, ab.Seed)
+			pairs = NewPairs(rule.byRatio(pair[0]), ab.Seed)
 		}
 		recs[0], recs[1] = append(recs[0], pair[0]), append(recs[1], pair[1])
 		if stop, err := ab.settled(recs); err != nil || stop {
-			if err == nil {
+			if err == nil && pairs.Looks == 0 {
 				pairs.Reason = "not asked: one pair has decided"
 			}
 			return finish(err)
@@ -135,11 +133,19 @@ func (ab *AB) rule(base *results.Record, metric string, usual ...Override) (Rule
 	return r, nil
 }
 
-// settled: one pair is enough for what does not vary, and for a run that was wrong.
-func (ab *AB) settled(recs [2][]*results.Record) (bool, error) {
+// judge is of all but time. Thresholds are for runs that were not cut down.
+func (ab *AB) judge(recs [2][]*results.Record) (*Comparison, error) {
 	opt := ab.Options
 	opt.SkipTime = true
-	c, err := Records(recs[0], recs[1], opt)
+	if ab.Apart {
+		opt.whole = 1
+	}
+	return Records(recs[0], recs[1], opt)
+}
+
+// settled: one pair is enough for what does not vary, and for a run that was wrong.
+func (ab *AB) settled(recs [2][]*results.Record) (bool, error) {
+	c, err := ab.judge(recs)
 	if err != nil {
 		return false, err
 	}

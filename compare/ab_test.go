@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"errors"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -152,6 +153,26 @@ func TestTurnsThatFail(t *testing.T) {
 	if _, err := turns(t, wrong, aRun(t)).Run(context.Background()); !errors.As(err, &base) {
 		t.Errorf("wrong base: %v", err)
 	}
+	for name, ending := range map[string]string{"a code of its own": "exit 3", "a signal": "kill -SEGV $$"} {
+		ab = turns(t, aRun(t), aRun(t))
+		leave := ab.Command
+		ab.Command = func(side int, out string, pair int) *exec.Cmd {
+			return exec.Command("sh", "-c", `cp "$0" "$1"; echo torn >&2; `+ending, leave(side, out, pair).Args[1], out)
+		}
+		if c, err := ab.Run(context.Background()); c != nil || err == nil || !strings.Contains(err.Error(), "torn") {
+			t.Errorf("a record, and %s: %v, %v", name, c, err)
+		}
+	}
+	said := turns(t, aRun(t), aRun(t, func(r *results.Record) {
+		r.Verdict = results.Verdict{Status: "invalid", ExitCode: 3, Reasons: []string{"x"}}
+	}))
+	leave := said.Command
+	said.Command = func(side int, out string, pair int) *exec.Cmd {
+		return exec.Command("sh", "-c", `cp "$0" "$1"; exit `+[]string{"0", "3"}[side], leave(side, out, pair).Args[1], out)
+	}
+	if c, err := said.Run(context.Background()); err != nil || c.Verdict != "invalid" {
+		t.Errorf("a program that says in its record why it fails: %v, %v", c, err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ab = turns(t, aRun(t), aRun(t))
 	ab.Progress = func(*Pairs) { cancel() }
@@ -241,5 +262,51 @@ func TestTurnsShort(t *testing.T) {
 		if got.Verdict != c.verdict || c.metric != "" && !said {
 			t.Errorf("%s: %s, want %s of %s: %v", name, got.Verdict, c.verdict, c.metric, got.Reasons)
 		}
+	}
+}
+
+// TestTurnsByThresholds: they are for the first pair, where later ones are cut down and lack what it knows.
+func TestTurnsByThresholds(t *testing.T) {
+	cut := func(r *results.Record) { r.Cost.UnitNs = nil }
+	for bound, want := range map[string]string{"<=1e6": Pass, "<=1e-6": results.StatusThreshold} {
+		ab := apart(turns(t, aRun(t), aRun(t)), turns(t, aRun(t, cut), aRun(t, cut)))
+		var err error
+		if ab.Options.Limits, err = results.ParseThresholds([]string{"cost.ns_per_b/cost.unit_ns" + bound}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ab.Run(context.Background()); err != nil || got.Verdict != want {
+			t.Errorf("%s: %v %+v, want %s", bound, err, got, want)
+		}
+	}
+}
+
+// TestTurnsWithAFloor: it counts as what it is of the first run's figure.
+func TestTurnsWithAFloor(t *testing.T) {
+	was := *aRun(t).Cost.NsPerB // turns has it for CPU time too
+	for by, want := range map[float64]string{1.1: Pass, 1.4: Regression} {
+		ab := turns(t, aRun(t), aRun(t, slower(by)))
+		ab.Options.Overrides = []Override{{PartsMetric, Limit{Ratio: 0.01, Floor: 0.2 * was}}}
+		if got, err := ab.Run(context.Background()); err != nil || got.Verdict != want || math.Abs(got.Candidates[0].Pairs.Limit-0.2) > 1e-9 {
+			t.Errorf("%v times: %v %+v, want %s", by, err, got, want)
+		}
+	}
+}
+
+// TestWrongLater: a verdict of a run that ends the turns does not say that nobody had looked.
+func TestWrongLater(t *testing.T) {
+	ab := varied(t, func(side, run int) *results.Record {
+		rec := aRun(t)
+		rec.Cost.CPUNsPerB = new(30 + 9*float64((side+run)%2))
+		if side == 1 && run == 9 {
+			rec.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4, Reasons: []string{"x"}}
+		}
+		return rec
+	})
+	got, err := ab.Run(context.Background())
+	if err != nil || got.Verdict != "incorrect" {
+		t.Fatal(got, err)
+	}
+	if p := got.Candidates[0].Pairs; p.Looks == 0 || strings.Contains(p.Reason, "not asked") {
+		t.Errorf("%+v", p)
 	}
 }

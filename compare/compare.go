@@ -67,6 +67,8 @@ type Candidate struct {
 	Warnings []string `json:"warnings"`
 	Metrics  []Result `json:"metrics"`
 	Pairs    *Pairs   `json:"pairs"` // of runs that took turns, null without
+
+	failed []string // why its part of the whole is not 0
 }
 
 // BaseError says that the base is none: a usage error, never a pass.
@@ -82,6 +84,8 @@ type Options struct {
 	SkipTime  bool             // times are judged elsewhere, or not at all
 	// Short says that all runs of a build but the first ended early: what is counted is that of the first.
 	Short bool
+
+	whole int // Limits are for so many of the new records, the first; 0: for all
 }
 
 // Records holds new records against those of the base. Runs of the base are pooled; new ones are pooled by label and
@@ -96,8 +100,10 @@ func Records(base, fresh []*results.Record, opt Options) (*Comparison, error) {
 	}
 	rules := Rules(base[0], append(overrides, opt.Overrides...))
 	if len(opt.Limits) > 0 {
-		for _, rec := range fresh {
-			rec.Rejudge(opt.Limits)
+		for i, rec := range fresh {
+			if opt.whole == 0 || i < opt.whole {
+				rec.Rejudge(opt.Limits)
+			}
 		}
 	}
 	c := &Comparison{Schema: Schema, SchemaVersion: SchemaVersion, Base: build(base)}
@@ -200,10 +206,14 @@ func judge(base *Build, b Build, rules []Rule, opt *Options) Candidate {
 		}
 		m := measure(base, b, r)
 		switch {
-		case m.Base == nil && m.New == nil:
+		case m.Base == nil && m.New == nil && !r.asked:
 			continue // neither build knows it
 		case r.Class == Time && opt.SkipTime:
 			continue
+		case m.Base == nil && m.New == nil:
+			m.Verdict, m.Reason = Inconclusive, "neither build knows it, and a limit was set for it"
+		case m.New == nil && (r.asked || r.Class == Count):
+			m.Verdict, m.Reason = Inconclusive, "the new build does not know it any more"
 		case m.Base == nil || m.New == nil:
 			m.Verdict, m.Reason = Unjudged, "one of the two does not know it"
 		case (r.Class == Memory || r.Class == Time) && !alike(base, b, machine):
@@ -283,33 +293,54 @@ func unlike(base, b *Build) []string {
 func (c *Comparison) Weigh(strict bool) {
 	var found []results.Finding
 	best := Pass
+	weigh := func(found []results.Finding) results.Verdict {
+		v := results.Weigh(found)
+		if v.ExitCode == results.ExitInconclusive && !strict {
+			v.ExitCode = 0
+		}
+		return v
+	}
 	for i := range c.Candidates {
 		n := &c.Candidates[i]
-		for _, rec := range n.records {
-			if v := &rec.Verdict; v.ExitCode != 0 {
-				for _, reason := range v.Reasons {
-					found = append(found, results.Finding{Status: v.Status, ExitCode: v.ExitCode, Reason: "run " + rec.Run.ID + ": " + reason})
-				}
-			}
+		its := n.findings()
+		found = append(found, its...)
+		if n.failed = nil; weigh(its).ExitCode != 0 {
+			n.failed = weigh(its).Reasons
 		}
-		switch n.Verdict {
-		case Improvement:
+		if n.Verdict == Improvement {
 			best = Improvement
-		case Regression, Inconclusive, Incomparable:
-			for _, reason := range n.Reasons {
-				found = append(found, results.Finding{Status: n.Verdict, Reason: reason})
-			}
-		}
-		for _, w := range n.Warnings {
-			found = append(found, results.Finding{Status: results.StatusWarning, Reason: w})
 		}
 	}
-	v := results.Weigh(found)
+	v := weigh(found)
 	c.Verdict, c.ExitCode, c.Reasons, c.Warnings = v.Status, v.ExitCode, v.Reasons, v.Warnings
 	if v.Status == results.StatusOK {
 		c.Verdict = best
 	}
-	if v.ExitCode == results.ExitInconclusive && !strict {
-		c.ExitCode = 0
+}
+
+// findings are what its runs said themselves, what its metrics say, and its warnings.
+func (n *Candidate) findings() (found []results.Finding) {
+	for _, rec := range n.records {
+		v := &rec.Verdict
+		if v.ExitCode == 0 {
+			continue
+		}
+		reasons := v.Reasons
+		if len(reasons) == 0 {
+			reasons = []string{v.Status}
+		}
+		for _, reason := range reasons {
+			found = append(found, results.Finding{Status: v.Status, ExitCode: v.ExitCode, Reason: "run " + rec.Run.ID + ": " + reason})
+		}
 	}
+	switch n.Verdict {
+	case Regression, Inconclusive, Incomparable:
+		for _, reason := range n.Reasons {
+			found = append(found, results.Finding{Status: n.Verdict, Reason: reason})
+		}
+	}
+	for _, w := range n.Warnings {
+		found = append(found, results.Finding{Status: results.StatusWarning, Reason: w})
+	}
+	return found
 }

@@ -51,6 +51,9 @@ func TestVerdicts(t *testing.T) {
 		"a third of one a batch":     {func(r *results.Record) { *r.Cost.AllocsPerProbe += batches / 4195800 / 3 }, false, Pass, 0, ""},
 		"9 % of memory":              {func(r *results.Record) { *r.Cost.RSSMaxBytes = *r.Cost.RSSMaxBytes * 109 / 100 }, false, Pass, 0, ""},
 		"11 % of memory":             {func(r *results.Record) { *r.Cost.RSSMaxBytes = *r.Cost.RSSMaxBytes * 111 / 100 }, false, Regression, 5, "cost.rss_max_bytes"},
+		"a count that is not told":   {func(r *results.Record) { r.Cost.FilterBytes = nil }, true, Inconclusive, 6, "cost.filter_bytes"},
+		"memory that is not told":    {func(r *results.Record) { r.Cost.RSSMaxBytes = nil }, true, Pass, 0, ""},
+		"wrong without a reason":     {func(r *results.Record) { r.Verdict = results.Verdict{Status: "incorrect", ExitCode: 4} }, false, "incorrect", 4, ""},
 		"slower in one run":          {slower(1.3), false, Inconclusive, 0, "cost.ns_per_b"},
 		"slower in one run, strict":  {slower(1.3), true, Inconclusive, 6, "cost.ns_per_b"},
 		"slower on a slower machine": {func(r *results.Record) { *r.Cost.NsPerB *= 1.3; *r.Cost.NsPerA *= 1.3; *r.Cost.UnitNs *= 1.3 }, true, Pass, 0, ""},
@@ -153,7 +156,9 @@ func TestMemoryByRuns(t *testing.T) {
 		"15 %":                     {base, []float64{46, 45, 47, 51, 46.5, 49}, Regression},
 		"15 % less":                {[]float64{46, 45, 47, 51, 46.5, 49}, []float64{36, 44, 40, 37, 43, 39}, Improvement},
 		"8 %":                      {[]float64{40, 40.1, 40.2, 40.3, 40.4}, []float64{43.2, 43.3, 43.4, 43.5, 43.6}, Pass},
-		"few runs, 15 %":           {base[:3], []float64{46, 45, 47}, Pass},
+		"few runs, 15 %":           {base[:3], []float64{46, 45, 47}, Inconclusive},
+		"few runs, 40 %":           {base[:3], []float64{57, 58, 59}, Regression},
+		"one run, 15 %":            {base[:1], []float64{42}, Regression},
 		"few quiet runs, 15 %":     {[]float64{40, 40.5, 41}, []float64{46, 46.5, 47}, Regression},
 		"few quiet runs, 15% less": {[]float64{46, 46.5, 47}, []float64{39, 39.5, 40}, Improvement},
 	} {
@@ -324,16 +329,19 @@ func TestOverrides(t *testing.T) {
 		change  func(*results.Record)
 		want    string
 	}{
-		"ratio of a class":      {"[]", []string{"memory=1%"}, memory(2 << 20), Regression},
-		"floor":                 {"[]", []string{"cost.rss_max_bytes=1%+4MiB"}, memory(2 << 20), Pass},
-		"beyond the floor":      {"[]", []string{"cost.rss_max_bytes=1%+4MiB"}, memory(5 << 20), Regression},
-		"of the profile":        {"[memory=1%]", nil, memory(2 << 20), Regression},
-		"flag over profile":     {"[memory=1%]", []string{"memory=20%"}, memory(2 << 20), Pass},
-		"metric over class":     {"[]", []string{"memory=1%", "cost.rss_max_bytes=20%"}, memory(2 << 20), Pass},
-		"counts with room":      {"[]", []string{"count=0.1%"}, func(r *results.Record) { r.Join.Lookups += 10 }, Pass},
-		"another metric":        {"[]", []string{"join.b.late=0%"}, func(r *results.Record) { r.Join.B.Late++ }, Regression},
-		"one that was zero":     {"[]", []string{"join.b.malformed=0%"}, func(r *results.Record) { r.Join.B.Malformed += 5 }, Regression},
-		"another metric, equal": {"[]", []string{"join.b.late=0%"}, func(*results.Record) {}, Pass},
+		"ratio of a class":           {"[]", []string{"memory=1%"}, memory(2 << 20), Regression},
+		"floor":                      {"[]", []string{"cost.rss_max_bytes=1%+4MiB"}, memory(2 << 20), Pass},
+		"beyond the floor":           {"[]", []string{"cost.rss_max_bytes=1%+4MiB"}, memory(5 << 20), Regression},
+		"of the profile":             {"[memory=1%]", nil, memory(2 << 20), Regression},
+		"flag over profile":          {"[memory=1%]", []string{"memory=20%"}, memory(2 << 20), Pass},
+		"metric over class":          {"[]", []string{"memory=1%", "cost.rss_max_bytes=20%"}, memory(2 << 20), Pass},
+		"counts with room":           {"[]", []string{"count=0.1%"}, func(r *results.Record) { r.Join.Lookups += 10 }, Pass},
+		"another metric":             {"[]", []string{"join.b.late=0%"}, func(r *results.Record) { r.Join.B.Late++ }, Regression},
+		"one that was zero":          {"[]", []string{"join.b.malformed=0%"}, func(r *results.Record) { r.Join.B.Malformed += 5 }, Regression},
+		"another metric, equal":      {"[]", []string{"join.b.late=0%"}, func(*results.Record) {}, Pass},
+		"one that nobody knows":      {"[]", []string{"arms.memroy.ns_per_b=5%"}, func(*results.Record) {}, Inconclusive},
+		"a count on another machine": {"[]", []string{"join.b.late=0%"}, func(r *results.Record) { r.Join.B.Late++; r.Environment.HostID = "x" }, Regression},
+		"a ratio is no count":        {"[]", []string{"join.filter.fp_ratio=0%"}, func(r *results.Record) { r.Environment.HostID = "x" }, Pass},
 	} {
 		over, err := ParseOverrides(c.flags)
 		if err != nil {
@@ -347,6 +355,23 @@ func TestOverrides(t *testing.T) {
 	for _, bad := range []string{"", "time", "time=", "time=x", "time=-1%", "time=5%+1ms", "tmie=5%", "cost.rss_max_bytes=5%+4ms", "cost=1%"} {
 		if o, err := ParseOverride(bad); !errors.Is(err, results.ErrThreshold) {
 			t.Errorf("%q: %+v, %v", bad, o, err)
+		}
+	}
+}
+
+// TestFloorOfATime: a floor in ns is one of ns, though what is compared is in units of the machine.
+func TestFloorOfATime(t *testing.T) {
+	was := *aRun(t).Cost.NsPerB
+	for by, want := range map[float64]string{1.4: Pass, 1.9: Regression} {
+		limit := Override{"cost.ns_per_b", Limit{Ratio: 0.05, Floor: 0.6 * was}}
+		got, err := Records(several(t, "a", 1, 1.01, 0.99, 1.02, 0.98), several(t, "b", by, 1.01*by, 0.99*by, 1.02*by, 0.98*by), Options{Overrides: []Override{limit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range got.Candidates[0].Metrics {
+			if m.Metric == "cost.ns_per_b" && (m.Verdict != want || m.Floor != 0.6*was) {
+				t.Errorf("%v times: %+v, want %s", by, m, want)
+			}
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"joinbench/results"
 )
 
-// alpha is the share of comparisons of equal builds that may be called worse, over all metrics that need a test.
+// alpha is the share of comparisons of equal builds that may be called worse or better by time, over all such metrics. Memory has its own.
 const alpha = 0.05
 
 // canTell says whether the rank test of so many runs can be significant at all: its least p is that of the two orders, among all,
@@ -69,6 +69,12 @@ func (b *Build) values(r Rule) (plain, compared []float64) {
 	return plain, compared
 }
 
+// unit is the median of cost.unit_ns over the runs that know it.
+func (b *Build) unit() float64 {
+	_, units := b.values(Rule{Metric: unitMetric})
+	return median(units)
+}
+
 // measure fills in what the runs say, without a verdict.
 func measure(base, b *Build, r Rule) Result {
 	m := Result{Metric: r.Metric.String(), Class: r.Class, Unit: r.Unit, Limit: r.Limit.Ratio, Floor: r.Limit.Floor}
@@ -98,6 +104,9 @@ func (m *Result) decide(base, b *Build, r Rule, alpha float64) {
 	if r.Higher {
 		negate(old)
 		negate(fresh)
+	}
+	if r.Unit && r.Limit.Floor > 0 { // what is compared is in units of the machine, and the floor in ns
+		r.Limit.Floor /= base.unit()
 	}
 	switch r.Class {
 	case Count, Allocs:
@@ -137,23 +146,22 @@ func (m *Result) exact(old, fresh []float64, r Rule) {
 const memoryAlpha = 0.01
 
 // byRatio: the medians differ by more than the limit, and chance does not explain it; of too few runs to say that, by more than twice the
-// spread of the base.
+// spread of the base, which a single run does not have.
 func (m *Result) byRatio(old, fresh []float64, r Rule) {
 	mid, now := median(old), median(fresh)
 	room := max(r.Limit.Ratio*math.Abs(mid), r.Limit.Floor)
-	tested := canTell(len(old), len(fresh), memoryAlpha)
-	if !tested {
-		room = max(room, 2*m.Noise*math.Abs(mid))
-	}
 	m.Verdict = Pass
 	if math.Abs(now-mid) <= room {
 		return
 	}
-	if tested {
-		if m.P = new(chance(old, fresh, memoryAlpha)); *m.P >= memoryAlpha {
-			m.Verdict, m.Reason = Inconclusive, "beyond the limit, but the runs differ as much among themselves"
-			return
-		}
+	noise := math.Abs(now-mid) <= 2*m.Noise*math.Abs(mid)
+	if canTell(len(old), len(fresh), memoryAlpha) {
+		m.P = new(chance(old, fresh, memoryAlpha))
+		noise = *m.P >= memoryAlpha
+	}
+	if noise {
+		m.Verdict, m.Reason = Inconclusive, "beyond the limit, but the runs differ as much among themselves"
+		return
 	}
 	m.Verdict = Improvement
 	if now > mid {

@@ -157,9 +157,10 @@ func (p *Pairs) test(share float64) *test {
 		return signTest(p.worse())
 	}
 	const finer = 5 // the least chance of drawn ways is a fifth of what decides
-	ways := p.parts.ways(p.random, int(math.Ceil(finer/share)))
-	t := &test{middle: p.parts.differences(0).ratio()}
-	t.chances = func(shift float64) (float64, float64) { return p.parts.ask(ways, shift) }
+	now := p.parts  // what is asked later is of these pairs, though more have come
+	ways := now.ways(p.random, int(math.Ceil(finer/share)))
+	t := &test{middle: now.differences(0).ratio()}
+	t.chances = func(shift float64) (float64, float64) { return now.ask(ways, shift) }
 	t.interval = t.search
 	return t
 }
@@ -233,7 +234,8 @@ func below(logs []float64, centre float64) float64 {
 }
 
 // End notes how long the pairs took, how sure the ratio is and, if they have not decided, how long they would have had to go on: until
-// the distance of what was seen to the nearest verdict is what the test sees in four of five times.
+// the distance of what was seen to the nearest verdict is what the test sees in four of five times. What seems better by the limit, and may
+// be by chance, passes now: it is surely not worse.
 func (p *Pairs) End(took time.Duration) {
 	p.TookNs = int64(took)
 	t, share := p.last, p.share(p.Looks)
@@ -244,10 +246,13 @@ func (p *Pairs) End(took time.Duration) {
 	if !math.IsInf(low, 0) && !math.IsInf(high, 0) { // a few pairs bound nothing
 		p.Low, p.High = results.Known(math.Exp(min(p.turned(low), p.turned(high)))), results.Known(math.Exp(max(p.turned(low), p.turned(high))))
 	}
+	mid, limit := t.middle, math.Log1p(p.Limit)
+	if p.Verdict == Inconclusive && mid <= -limit && t.below(limit) < share {
+		p.Verdict, p.Reason = Pass, ""
+	}
 	if p.Verdict != Inconclusive || len(p.Logs) < 3 {
 		return
 	}
-	mid, limit := t.middle, math.Log1p(p.Limit)
 	distance := limit - mid // to pass, below the limit
 	if mid >= limit {
 		distance = mid // to be worse

@@ -111,3 +111,20 @@ func TestEqualLogs(t *testing.T) {
 		}
 	}
 }
+
+// TestSurelyNotWorse: what seems better by the limit, and may be by chance, passes in the end, but not while pairs can still come.
+func TestSurelyNotWorse(t *testing.T) {
+	p := NewPairs(Rule{Metric: mustMetric("cost.ns_per_b"), Limit: Limit{Ratio: 0.04}}, 0)
+	p.Logs = []float64{-0.08, -0.08, -0.08, -0.08, -0.08, -0.08, -0.08, 0.01}
+	if p.Look() {
+		t.Errorf("decided: %+v", p)
+	}
+	if p.End(time.Minute); p.Verdict != Pass || p.Reason != "" || p.NeedNs != nil {
+		t.Errorf("%+v", p)
+	}
+	p.Logs, p.last, p.Verdict = []float64{-0.08, -0.08, -0.08, -0.08, -0.08, 0.09, 0.09, 0.09}, nil, Inconclusive // as likely worse
+	p.Look()
+	if p.End(time.Minute); p.Verdict != Inconclusive {
+		t.Errorf("%+v", p)
+	}
+}

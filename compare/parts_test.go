@@ -220,3 +220,26 @@ func TestPartsThatDoNotFit(t *testing.T) {
 		t.Errorf("%v", ratio)
 	}
 }
+
+// TestPartsBehindALook: pairs that came after the last look change nothing of what it says, also when they have no parts.
+func TestPartsBehindALook(t *testing.T) {
+	for name, more := range map[string]func(*results.Record){
+		"a pair":               func(*results.Record) {},
+		"a pair without parts": func(r *results.Record) { r.Cost.CPUParts = nil },
+	} {
+		m := &noisy{r: rand.New(rand.NewPCG(13, 14)), parts: 10, own: recorded, disturbed: 5}
+		p := m.turns(t, 0.05, 1.05, minPairs)
+		if p.Verdict != Inconclusive || p.Parts == 0 {
+			t.Fatalf("%+v", p)
+		}
+		said := *p.Ratio
+		base, fresh := m.pair(2)
+		if more(fresh); p.Add(base, fresh) != nil {
+			t.Fatal("not added")
+		}
+		p.End(time.Minute)
+		if p.Low == nil || *p.Ratio != said || *p.Low > said || *p.High < said || p.NeedNs == nil {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}

@@ -41,6 +41,16 @@ type Rule struct {
 	Same   bool // any difference is worse: what the workload alone decides
 	// Unit takes the machine's mood out: the metric is divided by cost.unit_ns of the same run.
 	Unit bool
+
+	asked bool // judged because a limit was set for it
+}
+
+// byRatio has the floor turned into a ratio of what a run says.
+func (r Rule) byRatio(base *results.Record) Rule {
+	if v, _ := r.Metric.Value(base); v != nil && *v > 0 {
+		r.Limit.Ratio = max(r.Limit.Ratio, r.Limit.Floor / *v)
+	}
+	return r
 }
 
 // counted says that a run counts it over all that it does, so that one that ends early has another figure. Bytes allocated are: of short
@@ -214,8 +224,10 @@ func Rules(rec *results.Record, overrides []Override) []Rule {
 // added is a rule for a metric that is not judged by itself.
 func added(path string) Rule {
 	m := mustMetric(path) // ParseOverride has taken it
-	r := Rule{Metric: m, Class: Memory}
+	r := Rule{Metric: m, Class: Memory, asked: true}
 	switch {
+	case strings.HasPrefix(path, "join.") && m.IsCount():
+		r.Class = Count
 	case m.IsTime():
 		r.Class, r.Unit = Time, true
 	case moreIsBetter(path):

@@ -64,6 +64,9 @@ func TestSchemaTakesComparisons(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if all["wrong"].Verdict != results.StatusIncorrect {
+		t.Errorf("wrong: %+v", all["wrong"])
+	}
 	for name, c := range all {
 		if err := valid(rendered(t, c, "json")); err != nil {
 			t.Errorf("%s: %v", name, err)

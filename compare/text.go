@@ -336,8 +336,8 @@ func (c *Comparison) junit(w io.Writer) error {
 		s := junitSuite{Name: "joinbench " + n.Name()}
 		whole := junitCase{Class: "joinbench." + n.Profile, Name: "verdict", Out: n.Verdict}
 		switch {
-		case c.ExitCode != 0 && n.Verdict == Regression, c.ExitCode != 0 && c.Verdict != Regression:
-			whole.Failure = &junitWhy{strings.Join(c.Reasons, "; ")}
+		case len(n.failed) > 0:
+			whole.Failure = &junitWhy{strings.Join(n.failed, "; ")}
 		case n.Verdict == Inconclusive || n.Verdict == Incomparable:
 			whole.Skipped = &junitWhy{strings.Join(n.Reasons, "; ")}
 		}

@@ -131,3 +131,25 @@ func TestBenchstat(t *testing.T) {
 
 // digits are those that benchstat's CSV begins a number with.
 func digits(v float64) string { return strconv.FormatFloat(v, 'f', 12, 64) }
+
+// TestJUnitOfSeveral: what is wrong with one build fails nothing of another, and is said where it is.
+func TestJUnitOfSeveral(t *testing.T) {
+	wrong := func(r *results.Record) {
+		r.Verdict = results.Verdict{Status: results.StatusIncorrect, ExitCode: 4, Reasons: []string{"a pair is missing"}}
+	}
+	slow := func(r *results.Record) { r.Join.Lookups++ }
+	c, err := Records(list(aRun(t)), list(aRun(t, commit("good")), aRun(t, commit("wrong"), wrong), aRun(t, commit("slow"), slow)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	suites, err := junit.Ingest(rendered(t, c, "junit"))
+	if err != nil || len(suites) != 3 {
+		t.Fatalf("%v, %+v", err, suites)
+	}
+	for i, want := range []string{"", "a pair is missing", "join.lookups"} {
+		whole := suites[i].Tests[0]
+		if whole.Status == junit.StatusFailed != (want != "") || want != "" && !strings.Contains(whole.Message+whole.Error.Error(), want) {
+			t.Errorf("%s: %+v, want %q", suites[i].Name, whole, want)
+		}
+	}
+}

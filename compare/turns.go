@@ -35,6 +35,7 @@ func (ab *AB) start(cmd *exec.Cmd, side int, out string) (*run, error) {
 	}
 	r := &run{name: ab.Names[side], side: side, out: out, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stderr = &r.said
+	cmd.WaitDelay = patience                         // where cmd is a script: what it started may still hold its standard error
 	cmd.SysProcAttr = procgroup.New(syscall.SIGKILL) // signals of the terminal are for us; no run, still or not, outlives us
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.name, err)
@@ -71,8 +72,14 @@ func takeTurns(ctx context.Context, runs [2]*run, slice time.Duration) {
 	}
 }
 
-// signal does nothing to a run that has ended.
-func (r *run) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) }
+// signal is for the run and whatever it started, if it is a script. It does nothing to one that has ended.
+func (r *run) signal(s syscall.Signal) {
+	select {
+	case <-r.ended:
+	default:
+		_ = syscall.Kill(-r.cmd.Process.Pid, s)
+	}
+}
 
 // stop ends a run that nobody waits for any more.
 func (r *run) stop() {
@@ -82,7 +89,8 @@ func (r *run) stop() {
 	late.Stop()
 }
 
-// record waits for the end of a run, which the end of ctx brings about, and reads what it left.
+// record waits for the end of a run, which the end of ctx brings about, and reads what it left. A program that fails once its record is
+// saved has failed.
 func (r *run) record(ctx context.Context) (*results.Record, error) {
 	select {
 	case <-r.ended:
@@ -95,8 +103,14 @@ func (r *run) record(ctx context.Context) (*results.Record, error) {
 		if r.err != nil {
 			err = r.err
 		}
-		return nil, fmt.Errorf("%s left no record: %w: %s", r.name, err, strings.Join(strings.Fields(r.said.String()), " "))
+		return nil, fmt.Errorf("%s left no record: %w: %s", r.name, err, r.words())
+	}
+	if r.err != nil && r.cmd.ProcessState.ExitCode() != rec.Verdict.ExitCode {
+		return nil, fmt.Errorf("%s failed behind its record, which says %q: %w: %s", r.name, rec.Verdict.Status, r.err, r.words())
 	}
 	rec.Run.Label = []string{"A", "B"}[r.side] // so that two builds of one commit are two
 	return rec, nil
 }
+
+// words are what a run that has ended said on its standard error, in a line.
+func (r *run) words() string { return strings.Join(strings.Fields(r.said.String()), " ") }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,5 +108,26 @@ func TestTurnsTogether(t *testing.T) {
 		if (err == nil) != (c.runs > 1) || got == nil || len(got.Base.Runs) != c.runs {
 			t.Errorf("slices of %v: %v, %+v", c.slice, err, got)
 		}
+	}
+}
+
+// TestStopsWhatAScriptStarted: signals reach the program behind a script.
+func TestStopsWhatAScriptStarted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pid")
+	runs := started(t, `sh -c 'echo $$ > `+path+`.new; mv `+path+`.new `+path+`; exec sleep 600'; true`)
+	pid := 0
+	for pid == 0 {
+		if text, err := os.ReadFile(path); err == nil {
+			if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for _, r := range runs { // one of them wrote it last
+		r.stop()
+	}
+	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(data), ") Z") {
+		t.Errorf("it goes on: %s", data)
 	}
 }

@@ -3,6 +3,7 @@ package results
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -171,6 +172,15 @@ func (m Metric) ParseBound(text string) (float64, error) { return parseBound(tex
 // IsTime and IsBytes tell the metric's unit by its name.
 func (m Metric) IsTime() bool  { return unitOf(m) == unitNs }
 func (m Metric) IsBytes() bool { return unitOf(m) == unitBytes }
+
+// IsCount says that the metric is a whole number without a unit.
+func (m Metric) IsCount() bool {
+	t := reflect.TypeFor[Record]()
+	for _, step := range m.steps {
+		t, _ = child(t, step)
+	}
+	return unitOf(m) == unitNone && pointee(t).Kind() != reflect.Float64
+}
 
 var boundForm = regexp.MustCompile(`^([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*)$`)
 

@@ -19,12 +19,13 @@ const compareLong = `compare holds records against a baseline, metric by metric,
 
 Counts (lookups, filter queries, false positives, bytes of filters) are exact where the profile makes them so, as ci and gate
 do; allocations may differ by half of one a batch; memory and time by a ratio. Times need five runs of each build on one
-machine, for a rank test; with fewer, or on another machine, they are shown and not judged. Records of one label and commit
-are repetitions and pooled; others are candidates of their own. BASE may be a file, a directory or a pattern.
+machine, for a rank test; with fewer, one beyond the limit is inconclusive and others are shown and not judged, as on another
+machine. Memory of fewer runs is held against their spread, which one run does not have. Records of one label and commit are
+repetitions and pooled; others are candidates of their own. BASE may be a file, a directory or a pattern.
 
 Exit codes: 0 no regression, 5 regression, 6 inconclusive or incomparable with --strict (0 and a warning without),
-2 the baseline is missing, unreadable or of a run that was wrong; of what the new runs said themselves the most serious:
-4 incorrect, 3 invalid, 99 a threshold failed.`
+2 the baseline is missing or of a run that was wrong, or a record is malformed, 1 a new record is missing, or a file cannot be
+written; of what the new runs said themselves the most serious: 4 incorrect, 3 invalid, 99 a threshold failed, 130 interrupted.`
 
 // gateFlags are what compare and ab share.
 type gateFlags struct {

@@ -235,7 +235,11 @@ func benchConfig(f *runFlags, profile *config.Profile, name string) (pipeline.Be
 	if f.resume && f.dir == "" {
 		return bc, &usageError{fmt.Errorf("--resume needs --dir: the directory of the run that is to be finished")}
 	}
-	if bc.Thresholds, err = thresholds(profile.Load.Thresholds, f.thresholds); err != nil {
+	ofProfile := profile.Load.Thresholds
+	if f.cpuOnly { // they are for a whole run
+		ofProfile = nil
+	}
+	if bc.Thresholds, err = thresholds(ofProfile, f.thresholds); err != nil {
 		return bc, err
 	}
 	if f.duration < 0 {

@@ -229,7 +229,7 @@ func hashOf(path string) (string, error) {
 
 func count(lines []line, build, kind string) (n int) {
 	for i := range lines {
-		if l := &lines[i]; l.Build == build && l.Kind == kind {
+		if l := &lines[i]; l.Build == build && l.Kind == kind && l.Budget == budget.String() {
 			n++
 		}
 	}
@@ -257,7 +257,7 @@ func table(lines []line) {
 		return
 	}
 	last := &lines[len(lines)-1]
-	lines = slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.Build != last.Build })
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.Build != last.Build || l.Budget != last.Budget })
 	fmt.Printf("%s to %s, %s, commit %s, budget %s\n\n", lines[0].Date, last.Date, last.CPU, last.Commit, last.Budget)
 	fmt.Println("| the build against itself, and | comparisons | regression | pass | improvement | inconclusive | ratio | pairs | time |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")

@@ -36,13 +36,16 @@ func TestNotes(t *testing.T) {
 		t.Fatal(lines, err)
 	}
 	for range 2 {
-		if err := appendLine(path, &line{Build: "c", Kind: "equal", Verdict: "pass"}); err != nil {
+		if err := appendLine(path, &line{Build: "c", Kind: "equal", Verdict: "pass", Budget: budget.String()}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lines, err := read(path)
 	if err != nil || count(lines, "c", "equal") != 2 || count(lines, "c", "other") != 0 || count(lines, "d", "equal") != 0 {
 		t.Fatal(lines, err)
+	}
+	if lines[0].Budget = "3m0s"; count(lines, "c", "equal") != 1 {
+		t.Error("a comparison with another budget counts")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 // Package procgroup has the attributes of processes that this program starts: what the terminal signals is for the parent, and none of them
 // stays behind when it is killed, not even one that was stopped. (The SIGHUP
-// that POSIX has for stopped ones whose parent is gone did not come here: `ab`, killed while two runs took turns, left one standing still.)
+// of the system comes to one that has stopped, not to one that is about to: `ab`, killed while two runs took turns, left one for ever.)
 package procgroup
 
 import "syscall"
