@@ -341,7 +341,7 @@ func TestOverrides(t *testing.T) {
 		"another metric, equal":      {"[]", []string{"join.b.late=0%"}, func(*results.Record) {}, Pass},
 		"one that nobody knows":      {"[]", []string{"arms.memroy.ns_per_b=5%"}, func(*results.Record) {}, Inconclusive},
 		"a count on another machine": {"[]", []string{"join.b.late=0%"}, func(r *results.Record) { r.Join.B.Late++; r.Environment.HostID = "x" }, Regression},
-		"a ratio is no count":        {"[]", []string{"join.filter.fp_ratio=0%"}, func(r *results.Record) { r.Environment.HostID = "x" }, Pass},
+		"a ratio is no count":        {"[]", []string{"join.filter.fp_ratio=0%"}, func(r *results.Record) { *r.Join.Filter.FPRatio *= 2; r.Environment.HostID = "x" }, Pass},
 	} {
 		over, err := ParseOverrides(c.flags)
 		if err != nil {
