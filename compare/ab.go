@@ -70,7 +70,7 @@ func (ab *AB) Run(ctx context.Context) (*Comparison, error) {
 			if err != nil {
 				return nil, err
 			}
-			pairs = NewPairs(rule.byRatio(pair[0]), ab.Seed)
+			pairs = NewPairs(rule.floorAsRatio(pair[0]), ab.Seed)
 		}
 		recs[0], recs[1] = append(recs[0], pair[0]), append(recs[1], pair[1])
 		if stop, err := ab.settled(recs); err != nil || stop {

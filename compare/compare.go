@@ -304,8 +304,9 @@ func (c *Comparison) Weigh(strict bool) {
 		n := &c.Candidates[i]
 		its := n.findings()
 		found = append(found, its...)
-		if n.failed = nil; weigh(its).ExitCode != 0 {
-			n.failed = weigh(its).Reasons
+		n.failed = nil
+		if v := weigh(its); v.ExitCode != 0 {
+			n.failed = v.Reasons
 		}
 		if n.Verdict == Improvement {
 			best = Improvement

@@ -45,8 +45,8 @@ type Rule struct {
 	asked bool // judged because a limit was set for it
 }
 
-// byRatio has the floor turned into a ratio of what a run says.
-func (r Rule) byRatio(base *results.Record) Rule {
+// floorAsRatio has the floor turned into a ratio of what a run says.
+func (r Rule) floorAsRatio(base *results.Record) Rule {
 	if v, _ := r.Metric.Value(base); v != nil && *v > 0 {
 		r.Limit.Ratio = max(r.Limit.Ratio, r.Limit.Floor / *v)
 	}

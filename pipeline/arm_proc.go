@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"joinbench/internal/procgroup"
 	"joinbench/results"
 )
 
@@ -31,8 +32,7 @@ type armProc struct {
 // startArm starts the process: cmd is a call of this program that ends in RunArm with the files 3 and 4.
 //
 // It has a process group of its own: the terminal's signals are for the parent, which ends its arms in order. When the
-// parent dies the orders end, and with them the arm; one that is stopped is woken by the system, which sends SIGHUP and
-// SIGCONT to a stopped group whose parent has gone.
+// parent dies the orders end, and with them the arm; one that stands still is woken for that.
 func startArm(arm Arm, cmd *exec.Cmd) (*armProc, error) {
 	ordersIn, orders, err := os.Pipe()
 	if err != nil {
@@ -46,7 +46,7 @@ func startArm(arm Arm, cmd *exec.Cmd) (*armProc, error) {
 		ended: make(chan struct{})}
 	cmd.ExtraFiles = []*os.File{ordersIn, newsOut}
 	cmd.Stderr = &p.said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = procgroup.New(syscall.SIGCONT)
 	err = cmd.Start()
 	_, _ = ordersIn.Close(), newsOut.Close() // the child has its own
 	if err != nil {

@@ -29,8 +29,8 @@ to the other; it is their differences that tell. A change in less than a tenth o
 by which counts and allocations are judged, have all processors, one after the other. A build that sleeps or waits takes no more
 CPU time, so the clock's time of the parts is judged besides, at a limit of 10 %. With --metric cost.ns_per_b it decides, divided
 by the machine's unit that each run measures beside it, of runs one after the other. Several looks at the data do not make a false
-alarm more likely: each has its own share of an error of 2 % in all. Counts decide after one pair. All records and a summary are
-kept. Exit codes are those of compare; 130 when it was interrupted.`
+alarm more likely: each has its own share of an error of 2 % in all. A count that is worse decides after one pair. All records
+and a summary are kept. Exit codes are those of compare; 130 when it was interrupted.`
 
 // abSlice is how long one of a pair runs while the other stands still. Neighbours change within tens of ms; a few batches fit in 5 ms, and the
 // caches are warm again after a tenth of one. Of twelve pairs each on two busy days' machines the two of a pair went together with a correlation

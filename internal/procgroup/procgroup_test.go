@@ -4,6 +4,7 @@ package procgroup
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,15 +17,26 @@ import (
 
 const asParent = "JOINBENCH_TEST_PARENT"
 
+// children end by SIGKILL, or when their standard input does, if SIGCONT wakes them.
+var children = map[string]struct {
+	end  syscall.Signal
+	args []string
+}{
+	"killed": {syscall.SIGKILL, []string{"sleep", "600"}},
+	"woken":  {syscall.SIGCONT, []string{"cat"}},
+}
+
 // TestMain is the parent too: it starts two children, prints their numbers, and waits.
 func TestMain(m *testing.M) {
-	if os.Getenv(asParent) == "" {
+	c, ok := children[os.Getenv(asParent)]
+	if !ok {
 		os.Exit(m.Run())
 	}
 	for range 2 {
-		cmd := exec.Command("sleep", "600")
-		cmd.SysProcAttr = New(syscall.SIGKILL)
-		if err := cmd.Start(); err != nil {
+		cmd := exec.Command(c.args[0], c.args[1:]...)
+		cmd.SysProcAttr = New(c.end)
+		_, err := cmd.StdinPipe()
+		if err := errors.Join(err, cmd.Start()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -35,8 +47,20 @@ func TestMain(m *testing.M) {
 
 // TestNew: children are in groups of their own, and none is there any more when the parent was killed, though one stood still.
 func TestNew(t *testing.T) {
+	for name := range children {
+		t.Run(name, func(t *testing.T) {
+			for range 30 { // without a signal one of five that are about to stop stays
+				if testNew(t, name); t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+func testNew(t *testing.T, name string) {
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), asParent+"=1")
+	parent.Env = append(os.Environ(), asParent+"="+name)
 	parent.Stderr = os.Stderr
 	out, err := parent.StdoutPipe()
 	if err != nil {
