@@ -64,6 +64,9 @@ func NewRings(opts []Options, store Backend, committed uint64) (*Rings, error) {
 			}
 		}
 	}
+	if committed > 0 { // how much of the journal earlier lives left on the disk is not known: the first chance is taken
+		g.sinceMeta, g.sinceJournal = trimAfter, trimAfter
+	}
 	return g, nil
 }
 

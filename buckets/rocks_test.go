@@ -401,8 +401,14 @@ func TestNoAllocations(t *testing.T) {
 }
 
 // TestDropFreesLog: when nothing waits any more, the directory holds next to nothing, although all rows went through
-// the log (B16). What still waits is there after a crash.
+// the log (B16), be it that of an earlier life. What still waits is there after a crash.
 func TestDropFreesLog(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted=%v", restarted), func(t *testing.T) { testDropFreesLog(t, restarted) })
+	}
+}
+
+func testDropFreesLog(t *testing.T, restarted bool) {
 	k := newRocksKit(t)
 	r := mustRing(t, testOptions, k.open(t), 0)
 	batch := uint64(0)
@@ -419,6 +425,10 @@ func TestDropFreesLog(t *testing.T) {
 	put(t, r, 7, Entry{Time: 3000, Key: []byte("stays")})
 	commit()
 	sealBucket(t, r, 1)
+	if restarted {
+		must(t, r.Close())
+		r = mustRing(t, testOptions, k.open(t), batch)
+	}
 	full := r.DiskBytes()
 	jobs, err := r.DropBelow(3)
 	must(t, err)
