@@ -197,7 +197,15 @@ func versus(base, fresh, dir string) (*line, error) {
 		}
 	}
 	return &line{Date: time.Now().UTC().Format(time.RFC3339), Host: c.Base.Host, CPU: cpu, Budget: budget.String(),
-		Verdict: c.Verdict, Reasons: c.Reasons, Pairs: c.Candidates[0].Pairs}, nil
+		Verdict: c.Verdict, Reasons: why(&c), Pairs: c.Candidates[0].Pairs}, nil
+}
+
+// why is by which metrics it was decided: those of the whole, or, as nobody has to act on an improvement, the candidate's own.
+func why(c *compare.Comparison) []string {
+	if c.Verdict == compare.Improvement {
+		return c.Candidates[0].Reasons
+	}
+	return c.Reasons
 }
 
 func read(path string) ([]line, error) {

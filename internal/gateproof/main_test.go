@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"joinbench/compare"
 )
 
 // TestEveryChangeCanBeMade: the changes follow the code, and what they make of it compiles. What the gate says of them is for
@@ -56,6 +59,16 @@ func TestNotes(t *testing.T) {
 	}
 	if _, err := read(path); err == nil {
 		t.Error("a line that was cut off is read")
+	}
+}
+
+// TestWhy: by which metric a build is better is noted, though the whole has no reason then.
+func TestWhy(t *testing.T) {
+	better := []compare.Candidate{{Reasons: []string{"memory"}}}
+	for verdict, want := range map[string]string{compare.Improvement: "[memory]", compare.Regression: "[time]", compare.Pass: "[time]"} {
+		if got := fmt.Sprint(why(&compare.Comparison{Verdict: verdict, Reasons: []string{"time"}, Candidates: better})); got != want {
+			t.Errorf("%s: %s, want %s", verdict, got, want)
+		}
 	}
 }
 
