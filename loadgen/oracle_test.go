@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -255,8 +256,12 @@ func TestTruthEqualsNaiveJoin(t *testing.T) {
 	}
 	var pairs, kinds [8]int64
 	var gone, hot int64
+	// Few workloads may lack what is rare: then more are drawn.
+	covered := func() bool {
+		return pairs[0] > 0 && pairs[1] > 0 && gone > 0 && hot > 0 && !slices.Contains(kinds[:7], 0)
+	}
 	accepted, tried := 0, 0
-	for ; accepted < want && tried < 100*want; tried++ {
+	for ; (accepted < want || !covered()) && tried < 100*want; tried++ {
 		c := randomConfig(rnd)
 		if g, err := New(c); err != nil || g.ACount() > 20_000 {
 			continue
@@ -283,13 +288,8 @@ func TestTruthEqualsNaiveJoin(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d random workloads accepted, pairs %v, kinds of B %v, %d A left out, %d hot duplicates", accepted, tried, pairs[:2], kinds[:7], gone, hot)
-	if accepted < want || pairs[0] == 0 || pairs[1] == 0 || gone == 0 || hot == 0 {
+	if accepted < want || !covered() {
 		t.Errorf("the test compares too little")
-	}
-	for k, n := range kinds[:7] {
-		if n == 0 {
-			t.Errorf("no B was %v", Kind(k))
-		}
 	}
 }
 
