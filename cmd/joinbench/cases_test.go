@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"joinbench/buckets"
 	"joinbench/results"
 )
 
@@ -244,8 +245,8 @@ func TestColdKeysGo(t *testing.T) {
 		fmt.Fprintf(&fill, `{"k":"f%d","t":100000,"v":"x"}`+"\n", i)
 	}
 	foreign := `{"k":"foreign","t":240000,"v":"x"}` + "\n" + `{"k":null,"t":500000}` + "\n"
-	// The spread makes three buckets of the minute; with little memory the journal's own tables stay small.
-	conf := strings.Replace(caseConf(120_000, 120_000, 0, "max_spread: 3m\n"), "tasks: 2", "tasks: 1, memory: 64MiB", 1)
+	// The spread makes three buckets of the minute; with so much memory none of them is spilled, whose seal could wait for that.
+	conf := strings.Replace(caseConf(120_000, 120_000, 0, "max_spread: 3m\n"), "tasks: 2", "tasks: 1, memory: 1GiB", 1)
 	args := []string{"join", "-c", p.write("join.yaml", conf), "--a", p.writeBytes("a", []byte(a.String()+fill.String()+`{"k":null,"t":100001}`+"\n"+foreign)),
 		"--b", p.writeBytes("b", []byte(fill.String()+foreign)), "--batch", "500", "--no-drain", "--state-dir", p.path("state"),
 		"--stats", p.path("stats"), "--progress", "none"}
@@ -254,8 +255,8 @@ func TestColdKeysGo(t *testing.T) {
 		t.Fatalf("exit code %d when it was interrupted", code)
 	}
 	waiting, logs := dirBytes(t, p.path("state"))
-	if waiting-logs < n*80 {
-		t.Errorf("on disk are %d bytes besides logs while %d A wait", waiting-logs, n)
+	if rows := rowsOfBuckets(t, p.path("state/task-000")); rows < n || waiting-logs < n*80 {
+		t.Errorf("sealed buckets have %d rows and the disk %d bytes besides logs while %d A wait", rows, waiting-logs, n)
 	}
 	o := joinbench(args...)
 	o.want(t, 0, "resuming")
@@ -268,12 +269,38 @@ func TestColdKeysGo(t *testing.T) {
 	bucket, log := int64(n/3*80), int64(100<<20)
 	disk, logs := dirBytes(t, p.path("state"))
 	t.Logf("%d A: %d MiB on disk while they wait, %d MiB afterwards, %d of them logs; %d buckets dropped", n, waiting>>20, disk>>20, logs>>20, c.Buckets.DroppedTotal)
-	if c.A.Pending != 0 || c.A.Accepted != n+fillers+1 || c.Buckets.DroppedTotal < 4 {
-		t.Errorf("counters %+v", c)
+	if rows := rowsOfBuckets(t, p.path("state/task-000")); c.A.Pending != 0 || c.A.Accepted != n+fillers+1 || c.Buckets.DroppedTotal < 4 || rows > fillers+1 {
+		t.Errorf("buckets have %d rows, counters %+v", rows, c)
 	}
 	if disk-logs >= bucket || logs > log {
 		t.Errorf("on disk are %d bytes of logs and %d of others, a bucket has %d", logs, disk-logs, bucket)
 	}
+}
+
+// rowsOfBuckets is how many keys the column families of a task's buckets have, by a copy of its directory.
+func rowsOfBuckets(t *testing.T, dir string) (rows int) {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	shared := buckets.NewShared(buckets.SharedOptions{Memory: 1 << 20, Tasks: 1})
+	defer shared.Close()
+	store, err := buckets.OpenRocks(to, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range store.Families() {
+		hashes, err := store.ScanHashes(f, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		rows += len(hashes)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	return rows
 }
 
 // dirBytes is the length of all files under a directory, and of those of them that are RocksDB's log.
